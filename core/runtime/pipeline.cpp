@@ -74,8 +74,8 @@ public:
             return done;
         for (PipelineDevice& device : m_devices) {
             if (trains) {
-                for (const auto kind : {&Transfers::forward, &Transfers::backward, &Transfers::shared})
-                    (device.sentInAll.*kind).add((device.sent.*kind).messages, (device.sent.*kind).bytes);
+                for (std::size_t i = 0; i < device.sent.sent.size(); ++i)
+                    device.sentInAll.sent[i].add(device.sent.sent[i]);
                 device.sentInAll.norms += device.sent.norms;
             }
             if (options.record && trains)
@@ -120,17 +120,19 @@ public:
         std::vector<Ranks::Shared> shared;
         for (const PipelineDevice& device : m_devices)
             all.push_back(device.sentInAll);
-        for (std::size_t device = 0; device < all.size(); ++device)
-            shared.push_back(
-                {m_virtual.rankOf(static_cast<std::int64_t>(device)), std::as_writable_bytes(std::span(&all[device], 1))});
+        for (std::size_t device = 0; device < all.size(); ++device) {
+            const int rank = m_virtual.rankOf(static_cast<std::int64_t>(device));
+            shared.push_back({rank, std::as_writable_bytes(std::span(all[device].sent))});
+            shared.push_back({rank, std::as_writable_bytes(std::span(&all[device].norms, 1))});
+        }
         if (m_virtual.ranks() != nullptr)
             static_cast<void>(m_virtual.ranks()->share(shared, Ranks::Readers::All));
-        std::vector<Transfers> byStage(m_stages.size());
+        std::vector<Transfers> byStage(m_stages.size(), Transfers(m_stages.size()));
         for (std::size_t device = 0; device < all.size(); ++device) {
             Transfers& most = byStage[m_devices[device].stage];
-            for (const auto kind : {&Transfers::forward, &Transfers::backward, &Transfers::shared}) {
-                if ((all[device].*kind).bytes > (most.*kind).bytes)
-                    most.*kind = all[device].*kind;
+            for (std::size_t i = 0; i < all[device].sent.size(); ++i) {
+                if (all[device].sent[i].bytes > most.sent[i].bytes)
+                    most.sent[i] = all[device].sent[i];
             }
             most.norms = std::max(most.norms, all[device].norms);
         }
@@ -215,7 +217,7 @@ private:
         for (const SharedGradient& shared : all) {
             AlignedBytes message = device.memory[shared.given].front();
             bytes += message.size();
-            device.sent.shared.add(1, message.size());
+            device.sent.of(StageMessage::SharedGradients, shared.other).add({1, message.size()});
             const std::int64_t to = m_stages[shared.other].devices[static_cast<std::size_t>(device.position)];
             m_devices[static_cast<std::size_t>(to)].mailbox->send(
                 sharedTag(device.position, device.stage, shared.number), std::move(message));
@@ -260,7 +262,7 @@ private:
                 if (!isStaged(device))
                     return Done{};
                 device.records.clear();
-                device.sent = {};
+                device.sent = Transfers(m_stages.size());
                 return work(device);
             },
             options.stop);
@@ -417,7 +419,8 @@ private:
             .mailbox->send(
                 {numberOf(device), static_cast<std::int64_t>(next), static_cast<std::int64_t>(task.microbatch), isBackward},
                 std::move(message));
-        (isBackward ? device.sent.backward : device.sent.forward).add(1, bytes);
+        device.sent.of(isBackward ? StageMessage::Gradients : StageMessage::Activations, peer(device, next).stage)
+            .add({1, bytes});
         return bytes;
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/runtime/executor.h"
+#include "core/schedule/pipeline_uses.h"
 
 #include <cstdint>
 #include <functional>
@@ -84,20 +85,24 @@ public:
 
     /// What a device of a stage has sent in all complete training steps.
     struct Transfers {
-        /// Messages, and their bytes, of the stage's device that sends the most of the kind.
+        /// Messages, and their bytes, of the stage's device that sends the most of the kind to the other stage.
         struct Sent {
             std::int64_t messages = 0;
             std::int64_t bytes = 0;
 
-            void add(std::int64_t moreMessages, std::int64_t moreBytes)
+            void add(const Sent& more)
             {
-                messages += moreMessages;
-                bytes += moreBytes;
+                messages += more.messages;
+                bytes += more.bytes;
             }
         };
-        Sent forward; ///< activations
-        Sent backward; ///< their gradients
-        Sent shared; ///< gradients of parameters that several stages have
+        explicit Transfers(std::size_t stages = 0)
+            : sent(kStageMessages * stages)
+        {
+        }
+        Sent& of(StageMessage what, std::size_t to) { return sent[to * kStageMessages + static_cast<std::size_t>(what)]; }
+
+        std::vector<Sent> sent; ///< by stage that it is sent to, by kind
         std::int64_t norms = 0; ///< sums of "norm.part" over the stages, whose messages are none of these
     };
     std::vector<Transfers> transfers() const; ///< by stage

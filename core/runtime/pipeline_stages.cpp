@@ -349,6 +349,7 @@ void PipelineStages::makeMemory()
             device.stage = s;
             device.position = static_cast<std::int64_t>(position);
             device.mailbox = m_virtual.makeMailbox(stage.devices[position]);
+            device.sentInAll = LoadedPipeline::Transfers(m_stages.size());
             for (const Array& array : stage.arrays) {
                 device.memory.emplace_back();
                 for (std::size_t slot = 0; slot < slotsOf(array, m_shape, m_slots) && isHere(device); ++slot)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <iterator>
 
@@ -20,20 +21,40 @@ const Function* sharedOf(const ScheduledProgram& pipeline, std::int64_t stage)
     return shared == nullptr ? nullptr : &shared->device.function;
 }
 
+/// Bytes that one device of a stage sends its partner in another one of gradients of parameters that both have; 0 where there are none.
+std::int64_t sharedGradientBytes(const ScheduledProgram& pipeline, std::int64_t from, std::int64_t to)
+{
+    const Function* own = sharedOf(pipeline, from);
+    const Function* others = from == to ? nullptr : sharedOf(pipeline, to);
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; own != nullptr && others != nullptr && i < own->results().size(); ++i) {
+        if (std::ranges::find(others->resultNames, own->resultNames[i]) != others->resultNames.end())
+            bytes += (*own)[own->results()[i]].type.bytes();
+    }
+    return bytes;
+}
+
 } // namespace
 
-CollectiveUse sendUse(StageMessage what, std::int64_t from, std::int64_t to, const std::string& axis, std::int64_t payloadBytes)
+const char* stageMessageName(StageMessage what)
 {
-    const bool isShared = what == StageMessage::SharedGradients;
-    const char* name = isShared ? "shared gradients" : what == StageMessage::Gradients ? "gradients" : "activations";
+    constexpr std::array kNames = {"activations", "gradients", "shared gradients"};
+    return kNames[static_cast<std::size_t>(what)];
+}
+
+CollectiveUse sendUse(const StageTransfer& transfer, const std::string& axis)
+{
+    constexpr std::array kPhases = {Phase::Forward, Phase::Backward, Phase::Update};
+    const auto& [from, to, what, payloadBytes] = transfer;
     CollectiveUse use;
     use.kind = OpKind::Send;
     use.axes = axis;
     use.groupSize = 2;
     use.payloadBytes = payloadBytes;
-    use.phase = isShared ? Phase::Update : what == StageMessage::Gradients ? Phase::Backward : Phase::Forward;
-    use.cause = {fmt::format("{} of stage {}", name, from), "pipeline",
-        fmt::format("stage {} sends to stage {} what its {}", from, to, isShared ? "update needs" : "layers go on with"),
+    use.phase = kPhases[static_cast<std::size_t>(what)];
+    use.cause = {fmt::format("{} of stage {}", stageMessageName(what), from), "pipeline",
+        fmt::format("stage {} sends to stage {} what its {}", from, to,
+            what == StageMessage::SharedGradients ? "update needs" : "layers go on with"),
         "pipeline"};
     return use;
 }
@@ -50,16 +71,25 @@ std::int64_t bytesPassedOn(const ScheduledProgram& pipeline, std::int64_t piece,
     return function[function.results()[static_cast<std::size_t>(result - function.resultNames.begin())]].type.bytes();
 }
 
-std::int64_t sharedGradientBytes(const ScheduledProgram& pipeline, std::int64_t from, std::int64_t to)
+std::vector<StageTransfer> transfersOf(const ScheduledProgram& pipeline)
 {
-    const Function* own = sharedOf(pipeline, from);
-    const Function* others = from == to ? nullptr : sharedOf(pipeline, to);
-    std::int64_t bytes = 0;
-    for (std::size_t i = 0; own != nullptr && others != nullptr && i < own->results().size(); ++i) {
-        if (std::ranges::find(others->resultNames, own->resultNames[i]) != others->resultNames.end())
-            bytes += (*own)[own->results()[i]].type.bytes();
+    const std::int64_t stages = pipeline.pipeline.stages;
+    std::vector<StageTransfer> transfers;
+    for (std::int64_t piece = 0; piece + 1 < pipeline.pipeline.pieces(); ++piece) {
+        const std::int64_t from = piece % stages;
+        const std::int64_t to = (piece + 1) % stages;
+        if (from == to)
+            continue;
+        transfers.push_back({from, to, StageMessage::Activations, bytesPassedOn(pipeline, piece, false)});
+        transfers.push_back({to, from, StageMessage::Gradients, bytesPassedOn(pipeline, piece + 1, true)});
     }
-    return bytes;
+    for (std::int64_t from = 0; from < stages; ++from) {
+        for (std::int64_t to = 0; to < stages; ++to) {
+            if (const std::int64_t bytes = sharedGradientBytes(pipeline, from, to); bytes > 0)
+                transfers.push_back({from, to, StageMessage::SharedGradients, bytes});
+        }
+    }
+    return transfers;
 }
 
 std::vector<StageUse> collectivesOf(const ScheduledProgram& pipeline, const std::string& axis)
@@ -78,33 +108,18 @@ std::vector<StageUse> collectivesOf(const ScheduledProgram& pipeline, const std:
             }
         }
     }
-    const std::int64_t stages = pipeline.pipeline.stages;
     std::vector<StageUse> messages;
-    const auto send = [&](StageMessage what, std::int64_t from, std::int64_t to, std::int64_t bytes, std::int64_t count) {
-        CollectiveUse use = sendUse(what, from, to, axis, bytes);
-        use.count = count;
+    for (const StageTransfer& transfer : transfersOf(pipeline)) {
+        StageUse message{static_cast<std::size_t>(transfer.from), static_cast<std::size_t>(transfer.to), sendUse(transfer, axis)};
+        message.use.count = transfer.what == StageMessage::SharedGradients ? 1 : pipeline.pipeline.microbatches;
         const auto same = std::ranges::find_if(messages, [&](const StageUse& other) {
-            return other.stage == static_cast<std::size_t>(from) && other.to == static_cast<std::size_t>(to)
-                && other.use.phase == use.phase && other.use.payloadBytes == bytes;
+            return other.stage == message.stage && other.to == message.to && other.use.phase == message.use.phase
+                && other.use.payloadBytes == message.use.payloadBytes;
         });
         if (same != messages.end())
-            same->use.count += count;
+            same->use.count += message.use.count;
         else
-            messages.push_back({static_cast<std::size_t>(from), static_cast<std::size_t>(to), std::move(use)});
-    };
-    for (std::int64_t piece = 0; piece + 1 < pipeline.pipeline.pieces(); ++piece) {
-        const std::int64_t from = piece % stages;
-        const std::int64_t to = (piece + 1) % stages;
-        if (from == to)
-            continue;
-        send(StageMessage::Activations, from, to, bytesPassedOn(pipeline, piece, false), pipeline.pipeline.microbatches);
-        send(StageMessage::Gradients, to, from, bytesPassedOn(pipeline, piece + 1, true), pipeline.pipeline.microbatches);
-    }
-    for (std::int64_t from = 0; from < stages; ++from) {
-        for (std::int64_t to = 0; to < stages; ++to) {
-            if (const std::int64_t bytes = sharedGradientBytes(pipeline, from, to); bytes > 0)
-                send(StageMessage::SharedGradients, from, to, bytes, 1);
-        }
+            messages.push_back(std::move(message));
     }
     uses.insert(uses.end(), std::make_move_iterator(messages.begin()), std::make_move_iterator(messages.end()));
     return uses;

@@ -3,6 +3,7 @@
 
 #include "core/schedule/schedule.h"
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,17 @@ enum class StageMessage : std::uint8_t {
     Gradients, ///< of the activations
     SharedGradients, ///< of parameters that several stages have
 };
+inline constexpr std::size_t kStageMessages = 3;
+
+/// What one device of each of two pipeline stages passes to its partner in the other, and that nothing else on the way need know.
+struct StageTransfer {
+    std::int64_t from = 0; ///< stage
+    std::int64_t to = 0; ///< stage, another one
+    StageMessage what = StageMessage::Activations;
+    std::int64_t payloadBytes = 0;
+
+    friend auto operator<=>(const StageTransfer&, const StageTransfer&) = default;
+};
 
 /// A collective of one stage of a pipeline, or what it sends another one, as often as it comes in one step.
 struct StageUse {
@@ -24,15 +36,18 @@ struct StageUse {
     CollectiveUse use; ///< its op is not valid
 };
 
+/// "activations", "gradients", "shared gradients".
+const char* stageMessageName(StageMessage what);
+
 /// One message of every device of a stage to its partner in another one, as reports list it. `axis`: of the mesh, over which the stages lie.
-CollectiveUse sendUse(StageMessage what, std::int64_t from, std::int64_t to, const std::string& axis, std::int64_t payloadBytes);
+CollectiveUse sendUse(const StageTransfer& transfer, const std::string& axis);
 
 /// Bytes that one device of a piece's stage passes on to the piece behind, or with `backward` to the piece before.
 /// Precondition: there is such a piece.
 std::int64_t bytesPassedOn(const ScheduledProgram& pipeline, std::int64_t piece, bool backward);
 
-/// Bytes that one device of a stage sends its partner in another one of gradients of parameters that both have; 0 where there are none.
-std::int64_t sharedGradientBytes(const ScheduledProgram& pipeline, std::int64_t from, std::int64_t to);
+/// All that the stages pass each other: piece after piece, for each microbatch; then what they share, once in a step.
+std::vector<StageTransfer> transfersOf(const ScheduledProgram& pipeline);
 
 /// All collectives of one step of a pipeline, and all that its stages send each other: those of the first stage first, then the messages.
 std::vector<StageUse> collectivesOf(const ScheduledProgram& pipeline, const std::string& axis);

@@ -160,13 +160,14 @@ public:
                 collectives.push_back(std::move(one));
             }
         }
-        const std::vector<LoadedPipeline::Transfers> sent = m_pipeline->transfers();
+        std::vector<LoadedPipeline::Transfers> sent = m_pipeline->transfers();
         if (sent.front().norms > 0 && m_phase.scheduled.pipeline.stages > 1)
             collectives.push_back(sharedNorm(sent.front().norms));
         for (std::size_t stage = 0; stage < sent.size(); ++stage) {
-            addSends(collectives, sent[stage].shared, StageMessage::SharedGradients, stage);
-            addSends(collectives, sent[stage].backward, StageMessage::Gradients, stage);
-            addSends(collectives, sent[stage].forward, StageMessage::Activations, stage);
+            for (const auto what : {StageMessage::SharedGradients, StageMessage::Gradients, StageMessage::Activations}) {
+                for (std::size_t to = 0; to < sent.size(); ++to)
+                    addSends(collectives, sent[stage].of(what, to), what, stage, to);
+            }
         }
         return collectives;
     }
@@ -179,20 +180,14 @@ private:
 
     /// Nothing when nothing was sent.
     void addSends(std::vector<CountedCollective>& collectives, const LoadedPipeline::Transfers::Sent& sent, StageMessage what,
-        std::size_t stage) const
+        std::size_t from, std::size_t to) const
     {
         if (sent.messages == 0)
             return;
-        const std::int64_t stages = m_phase.scheduled.pipeline.stages;
-        const auto from = static_cast<std::int64_t>(stage);
-        std::int64_t to = (from + (what == StageMessage::Activations ? 1 : stages - 1)) % stages;
-        for (std::int64_t other = 0; what == StageMessage::SharedGradients && other < stages; ++other) {
-            if (sharedGradientBytes(m_phase.scheduled, from, other) > 0)
-                to = other;
-        }
-        CollectiveUse use = sendUse(what, from, to, stageAxis(), sent.bytes / sent.messages);
+        CollectiveUse use = sendUse(
+            {static_cast<std::int64_t>(from), static_cast<std::int64_t>(to), what, sent.bytes / sent.messages}, stageAxis());
         use.count = m_runs > 0 ? sent.messages / m_runs : 0;
-        collectives.push_back({use, sent.messages, sent.bytes, stage});
+        collectives.push_back({use, sent.messages, sent.bytes, from});
     }
 
     /// The stages' parts of the gradients' norm, which they add up once a step.

@@ -166,7 +166,8 @@ std::uint32_t NetworkSites::addTransfer(Site site)
     site.estimate = transferEstimate(site);
     Stream stream{{}, site.transfer, true, 0, site.own};
     stream.transfer.payloadBytes = 0;
-    stream.transfer.isShared = false;
+    if (stream.transfer.what == StageMessage::SharedGradients)
+        stream.transfer.what = StageMessage::Gradients; // all gradients are on one
     const DeviceGroups pairs = groupsOf(site);
     const Topology& topology = m_placement.topology();
     for (std::size_t axis = 0; axis < topology.axes().size(); ++axis) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/schedule/pipeline_uses.h"
 #include "core/support/result.h"
 #include "sim/collective/network_cost.h"
 #include "sim/network/fidelity.h"
@@ -27,17 +28,6 @@ struct NetworkOptions {
     Fidelity fidelity = Fidelity::Fluid;
     ForcedAlgorithms algorithms = {};
     std::stop_token stop = {}; ///< asked: nothing more is simulated, and the problem is `stoppedProblem`
-};
-
-/// What one device of each of two pipeline stages passes to its partner in the other, and that nothing else on the way need know.
-struct StageTransfer {
-    std::int64_t from = 0; ///< stage
-    std::int64_t to = 0; ///< stage, another one
-    bool backward = false; ///< gradients, on a stream of their own
-    std::int64_t payloadBytes = 0;
-    bool isShared = false; ///< gradients of parameters that both stages have
-
-    friend auto operator<=>(const StageTransfer&, const StageTransfer&) = default;
 };
 
 /// The collectives of a placed step, and what of the machine has to be looked at to time them.

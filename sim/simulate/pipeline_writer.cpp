@@ -2,7 +2,6 @@
 #include "sim/simulate/pipeline_writer.h"
 
 #include "core/schedule/label.h"
-#include "core/schedule/pipeline_uses.h"
 
 #include <fmt/format.h>
 
@@ -29,6 +28,7 @@ PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mes
     : m_pipeline(pipeline)
     , m_axis(axis)
     , m_sites(sites)
+    , m_transfers(transfersOf(pipeline))
 {
     for (const ScheduledStage& stage : pipeline.stages) {
         StepWriter& writer = *m_writers.emplace_back(
@@ -50,28 +50,11 @@ PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mes
         use.use.op = OpId{};
     if (!wholes)
         return;
-    announceTransfers();
+    for (const StageTransfer& transfer : m_transfers) // all are sites before a function is learnt
+        m_sites.add(transfer);
     for (std::size_t stage = 0; stage < m_writers.size(); ++stage) {
         for (const auto& [name, function] : m_functions[stage])
             m_writers[stage]->learnWhole(function);
-    }
-}
-
-/// All that stages pass each other is a site before a function is learnt.
-void PipelineWriter::announceTransfers()
-{
-    const std::int64_t pieces = m_pipeline.pipeline.pieces();
-    for (std::int64_t piece = 0; piece + 1 < pieces; ++piece) {
-        if (stageOf(piece) == stageOf(piece + 1))
-            continue;
-        m_sites.add({stageOf(piece), stageOf(piece + 1), false, bytesPassedOn(m_pipeline, piece, false)});
-        m_sites.add({stageOf(piece + 1), stageOf(piece), true, bytesPassedOn(m_pipeline, piece + 1, true)});
-    }
-    for (std::int64_t from = 0; from < m_pipeline.pipeline.stages; ++from) {
-        for (std::int64_t to = 0; to < m_pipeline.pipeline.stages; ++to) {
-            if (const StageTransfer transfer = sharedGradients(from, to); transfer.payloadBytes > 0)
-                m_sites.add(transfer);
-        }
     }
 }
 
@@ -116,19 +99,12 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
         shareGradients(static_cast<std::int64_t>(task.stage), false);
 }
 
-/// What a stage knows of the gradients of parameters that another has too; no bytes where there are none.
-StageTransfer PipelineWriter::sharedGradients(std::int64_t from, std::int64_t to) const
-{
-    return {from, to, true, sharedGradientBytes(m_pipeline, from, to), true};
-}
-
 /// To each of the stages that share gradients with it, or what it gets of theirs.
 void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
 {
     const auto meeting = static_cast<std::uint32_t>(m_pipeline.pipeline.pieces() * m_pipeline.pipeline.microbatches);
-    for (std::int64_t other = 0; other < m_pipeline.pipeline.stages; ++other) {
-        const StageTransfer transfer = receives ? sharedGradients(other, stage) : sharedGradients(stage, other);
-        if (transfer.payloadBytes == 0)
+    for (const StageTransfer& transfer : m_transfers) {
+        if (transfer.what != StageMessage::SharedGradients || (receives ? transfer.to : transfer.from) != stage)
             continue;
         const std::uint32_t site = m_sites.add(transfer);
         const std::uint32_t use = useOf(transfer, site);
@@ -147,14 +123,10 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
     const auto [use, isNew] = m_useOf.try_emplace(transfer, static_cast<std::uint32_t>(uses.size()));
     if (!isNew)
         return use->second;
-    const char* what = transfer.isShared ? "shared gradients" : transfer.backward ? "gradients" : "activations";
     siteOfUse.push_back(site);
     SimulatedCollective& added = uses.emplace_back();
-    added.label = fmt::format("send {} {} to {}", what, transfer.from, transfer.to);
-    added.use = sendUse(transfer.isShared ? StageMessage::SharedGradients
-            : transfer.backward           ? StageMessage::Gradients
-                                          : StageMessage::Activations,
-        transfer.from, transfer.to, m_axis, transfer.payloadBytes);
+    added.label = fmt::format("send {} {} to {}", stageMessageName(transfer.what), transfer.from, transfer.to);
+    added.use = sendUse(transfer, m_axis);
     added.stage = static_cast<std::size_t>(transfer.from);
     added.to = static_cast<std::size_t>(transfer.to);
     return use->second;
@@ -165,7 +137,8 @@ void PipelineWriter::pass(std::int64_t from, std::int64_t to, bool backward, std
 {
     if (stageOf(from) == stageOf(to))
         return;
-    const StageTransfer transfer{stageOf(from), stageOf(to), backward, bytesPassedOn(m_pipeline, from, backward)};
+    const StageTransfer transfer{stageOf(from), stageOf(to), backward ? StageMessage::Gradients : StageMessage::Activations,
+        bytesPassedOn(m_pipeline, from, backward)};
     const std::uint32_t site = m_sites.add(transfer);
     const std::uint32_t use = useOf(transfer, site);
     const auto meeting

@@ -36,8 +36,6 @@ public:
 private:
     void add(const Task& task, std::uint32_t number);
     std::int64_t stageOf(std::int64_t piece) const { return piece % m_pipeline.pipeline.stages; }
-    void announceTransfers();
-    StageTransfer sharedGradients(std::int64_t from, std::int64_t to) const;
     std::uint32_t useOf(const StageTransfer& transfer, std::uint32_t site);
     void shareGradients(std::int64_t stage, bool receives);
     void pass(std::int64_t from, std::int64_t to, bool backward, std::size_t microbatch, bool receives);
@@ -47,6 +45,7 @@ private:
     NetworkSites& m_sites;
     std::vector<std::unique_ptr<StepWriter>> m_writers;
     std::vector<std::map<std::string, ScheduledFunction>> m_functions; ///< by stage and name
+    std::vector<StageTransfer> m_transfers;
     std::map<StageTransfer, std::uint32_t> m_useOf;
 };
 

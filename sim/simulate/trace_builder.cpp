@@ -170,7 +170,7 @@ const TraceBuilder::Shown& TraceBuilder::shown(std::uint32_t use)
     if (const StageTransfer* transfer = m_sites.transferOf(m_siteOfUse[use])) {
         shown.category = SliceCategory::Transfer;
         row = fmt::format("{} {}", transfer->from == static_cast<std::int64_t>(m_device.stage) ? "send" : "receive",
-            transfer->backward ? "gradients" : "activations");
+            stageMessageName(transfer->what == StageMessage::Activations ? StageMessage::Activations : StageMessage::Gradients));
     } else if (m_sites.collectiveStreams() > 1) {
         row = fmt::format("collectives over {}", collective.use.axes);
     }
