@@ -67,12 +67,9 @@ void checkDivides(const Shape& shape, const TensorSharding& sharding, const char
                 "write one entry for each dimension", Place{flag}});
         return;
     }
-    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-        const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
-        if (shape[dim] % pieces != 0) {
-            problems.push_back(notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces}));
-            problems.back().place.file = flag;
-        }
+    for (const UnequalPieces& unequal : unequalPieces(shape, sharding)) {
+        problems.push_back(notDivisible(unequal));
+        problems.back().place.file = flag;
     }
 }
 

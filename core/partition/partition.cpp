@@ -15,8 +15,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace meshwright {
 
 namespace {
@@ -88,12 +86,11 @@ Problems declaredResultProblems(const Function& function)
     Problems problems;
     for (std::size_t i = 0; i < function.resultShardings.size(); ++i) {
         const auto& asked = function.resultShardings[i];
-        const Shape& shape = function[function.results()[i]].type.shape;
-        for (std::size_t dim = 0; asked && dim < std::min(shape.size(), asked->dims.size()); ++dim) {
-            const std::int64_t pieces = shardCount(asked->dims[dim].axes);
-            if (shape[dim] % pieces != 0)
-                problems.push_back(
-                    notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces, .array = fmt::format("result {}", i)}));
+        if (!asked)
+            continue;
+        for (UnequalPieces& unequal : unequalPieces(function[function.results()[i]].type.shape, *asked)) {
+            unequal.array = fmt::format("result {}", i);
+            problems.push_back(notDivisible(unequal));
         }
     }
     return problems;

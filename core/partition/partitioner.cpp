@@ -301,14 +301,12 @@ void Partitioner::checkDivides(ValueId id)
     }
     if (value.annotation.empty())
         return; // chosen by propagation: what does not divide is left whole
-    for (std::size_t dim = 0; dim < value.type.shape.size(); ++dim) {
-        const std::int64_t pieces = shardCount(value.sharding->dims[dim].axes);
-        if (value.type.shape[dim] % pieces != 0
-            && !isOnlyConstrained(id)) { // the layout is of what is made of it, which is left whole
-            m_problems.push_back(
-                notDivisible({.dim = dim, .size = value.type.shape[dim], .pieces = pieces, .array = valueText(m_source, id)}));
-            m_problems.back().place.path = value.annotation;
-        }
+    for (UnequalPieces& unequal : unequalPieces(value.type.shape, *value.sharding)) {
+        if (isOnlyConstrained(id))
+            return; // the layout is of what is made of it, which is left whole
+        unequal.array = valueText(m_source, id);
+        m_problems.push_back(notDivisible(unequal));
+        m_problems.back().place.path = value.annotation;
     }
 }
 

@@ -129,14 +129,8 @@ private:
             return m_across ? &*m_across : nullptr;
         }
         const ReshardPlan& plan = m_planner.plan(type.shape, bytes, from, to, meshOf(to));
-        const auto isEven = [&](const ReshardStep& step) {
-            for (std::size_t dim = 0; dim < type.shape.size(); ++dim) {
-                if (type.shape[dim] % shardCount(step.result.dims[dim].axes) != 0)
-                    return false;
-            }
-            return true;
-        };
-        if (m_choices.evenOnly && !std::all_of(plan.steps.begin(), plan.steps.end(), isEven))
+        if (m_choices.evenOnly
+            && !std::ranges::all_of(plan.steps, [&](const ReshardStep& step) { return isEven(step.result, type.shape); }))
             return &m_cheapest.plan(type.shape, bytes, from, to, meshOf(to));
         return &plan;
     }

@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdint>
-
 namespace meshwright {
 
 namespace {
@@ -13,12 +10,8 @@ namespace {
 /// `dim 1 of size 31 is not divisible by 4`, of the first such dimension; empty: all are even.
 std::string unevenDim(const Shape& shape, const TensorSharding& sharding)
 {
-    for (std::size_t dim = 0; dim < std::min(shape.size(), sharding.dims.size()); ++dim) {
-        const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
-        if (pieces > 1 && shape[dim] % pieces != 0)
-            return fmt::format("dim {} of size {} is not divisible by {}", dim, shape[dim], pieces);
-    }
-    return {};
+    const std::vector<UnequalPieces> unequal = unequalPieces(shape, sharding);
+    return unequal.empty() ? std::string() : notDivisible(unequal.front()).message;
 }
 
 } // namespace

@@ -84,15 +84,6 @@ TensorSharding withoutIdlePieces(TensorSharding layout, const Shape& shape)
         std::move(layout), shape, [](std::int64_t size, std::int64_t pieces) { return divides(size, pieces) || size >= pieces; });
 }
 
-bool isEven(const TensorSharding& layout, const Shape& shape)
-{
-    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-        if (!divides(shape[dim], shardCount(layout.dims[dim].axes)))
-            return false;
-    }
-    return true;
-}
-
 Shape paddedShape(const Shape& shape, const TensorSharding& layout)
 {
     Shape padded = localShape(shape, layout);

@@ -20,9 +20,6 @@ TensorSharding evened(TensorSharding layout, const Shape& shape);
 /// Drops only those that would leave most pieces without an element: dimensions of fewer elements than pieces, that these do not divide.
 TensorSharding withoutIdlePieces(TensorSharding layout, const Shape& shape);
 
-/// True when every dimension has as many elements in every piece.
-bool isEven(const TensorSharding& layout, const Shape& shape);
-
 /// The sizes rounded up to what the pieces divide: the shape of the array that devices really hold.
 Shape paddedShape(const Shape& shape, const TensorSharding& layout);
 

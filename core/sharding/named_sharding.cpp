@@ -19,11 +19,8 @@ Result<Layout> placedLayout(const Shape& shape, const NamedSharding& sharding)
 Result<Layout> placedLayout(const Shape& shape, const TensorSharding& sharding, const Mesh& mesh)
 {
     Problems problems;
-    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-        const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
-        if (shape[dim] % pieces != 0)
-            problems.push_back(notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces}));
-    }
+    for (const UnequalPieces& unequal : unequalPieces(shape, sharding))
+        problems.push_back(notDivisible(unequal));
     if (!problems.empty())
         return problems;
     return layoutOf(shape, sharding, mesh);

@@ -294,6 +294,22 @@ Shape localShape(const Shape& global, const TensorSharding& sharding)
     return local;
 }
 
+std::vector<UnequalPieces> unequalPieces(const Shape& shape, const TensorSharding& sharding)
+{
+    std::vector<UnequalPieces> unequal;
+    for (std::size_t dim = 0; dim < std::min(shape.size(), sharding.dims.size()); ++dim) {
+        const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
+        if (shape[dim] % pieces != 0)
+            unequal.push_back({.dim = dim, .size = shape[dim], .pieces = pieces});
+    }
+    return unequal;
+}
+
+bool isEven(const TensorSharding& sharding, const Shape& shape)
+{
+    return unequalPieces(shape, sharding).empty();
+}
+
 std::int64_t shardIndex(std::int64_t position, const AxisRefs& axes, const Mesh& mesh)
 {
     std::int64_t index = 0;

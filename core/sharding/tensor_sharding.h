@@ -134,6 +134,12 @@ std::string layoutText(const TensorSharding& sharding, const Mesh& mesh);
 /// Preconditions: as many dims as the shape has.
 Shape localShape(const Shape& global, const TensorSharding& sharding);
 
+/// The dimensions that their pieces do not divide.
+std::vector<UnequalPieces> unequalPieces(const Shape& shape, const TensorSharding& sharding);
+
+/// True when every dimension has as many elements in every piece.
+bool isEven(const TensorSharding& sharding, const Shape& shape);
+
 /// The coordinate of a mesh position along a list of axes taken as one, major to minor: 0 .. shardCount(axes) - 1.
 std::int64_t shardIndex(std::int64_t position, const AxisRefs& axes, const Mesh& mesh);
 

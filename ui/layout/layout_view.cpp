@@ -38,16 +38,6 @@ QString fromText(const std::string& text)
     return QString::fromStdString(text);
 }
 
-bool isUneven(const sim::ProgramArray& array)
-{
-    const Shape& shape = array.type.shape;
-    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-        if (shape[dim] % shardCount(array.sharding.dims[dim].axes) != 0)
-            return true;
-    }
-    return false;
-}
-
 QString roleInWords(Role role)
 {
     switch (role) {
@@ -112,7 +102,7 @@ QString showCommand(const sim::ProgramArray& array, const Mesh& mesh, const QStr
     if (platform != QLatin1String("TPU"))
         add("--platform", platform.toStdString());
     add("--name", array.name);
-    if (isUneven(array))
+    if (!isEven(array.sharding, array.type.shape))
         words << QStringLiteral("--pad");
     if (!array.sharding.unreduced.empty())
         words << LayoutView::tr(" # partial sums over %1 are not drawn")
@@ -372,7 +362,7 @@ void LayoutView::showFacts()
         facts << tr("1 of %1 devices has it; drawn before stages").arg(share.stages);
     if (share.microbatches > 1)
         facts << tr("of 1 of %1 microbatches at a time; drawn for the whole batch").arg(share.microbatches);
-    if (isUneven(array))
+    if (!isEven(array.sharding, array.type.shape))
         facts << tr("uneven: the last pieces are smaller, and padded on the device");
     const std::int64_t parts = shardCount(array.sharding.unreduced);
     const auto copies

@@ -25,17 +25,6 @@ QString bytes(std::int64_t count)
     return QString::fromStdString(formatBytes(static_cast<double>(count)));
 }
 
-/// The first dimension that does not divide; nothing where all do.
-std::optional<Problem> unevenDim(const Shape& shape, const TensorSharding& sharding)
-{
-    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-        const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
-        if (shape[dim] % pieces != 0)
-            return notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces});
-    }
-    return {};
-}
-
 } // namespace
 
 QString reshardWords(const sim::Analysis& analysis, const sim::ProgramArray& array, const PartitionSpec& to)
@@ -46,8 +35,8 @@ QString reshardWords(const sim::Analysis& analysis, const sim::ProgramArray& arr
     if (!target)
         return QString::fromStdString(target.error().front().message);
     for (const TensorSharding* side : {&array.sharding, &*target}) {
-        if (const auto problem = unevenDim(shape, *side))
-            return tr("No plan: %1.").arg(QString::fromStdString(problem->message));
+        if (const auto unequal = unequalPieces(shape, *side); !unequal.empty())
+            return tr("No plan: %1.").arg(QString::fromStdString(notDivisible(unequal.front()).message));
     }
     std::unique_ptr<CollectiveCost> cost = std::make_unique<BytesThenStepsCost>();
     if (analysis.placement)
