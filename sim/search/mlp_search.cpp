@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -447,6 +446,8 @@ constexpr MlpTemplate kMlpTemplates[] = {
 struct MeshFound {
     const MeshSearch* search;
     MeshSearch::Found found;
+
+    FoundPlan plan(const SearchMachine& machine) const { return search->plan(found, machine); }
 };
 
 /// The plans that are told of, and how they compare: by what is simulated where there is a test.
@@ -457,7 +458,7 @@ public:
         : m_machine(machine)
         , m_options(options)
         , m_result(result)
-        , m_tested(test, testsOf(kOpsOfLayer * work.model.layers.size()), options.stop)
+        , m_looked(test, testsOf(kOpsOfLayer * work.model.layers.size()), options.stop)
     {
     }
 
@@ -466,56 +467,21 @@ public:
     {
         addPlans(found);
         if (m_looked.empty()) { // no time was left
-            m_tested = TestedPlans({}, 0, {});
+            m_looked = LookedPlans<MeshFound>({}, 0, {});
             addPlans(found);
         } else {
             addTemplates(meshes);
             addOthers();
             addMoreMemory();
         }
-        m_result.simulated = m_tested.count();
-        m_result.areAnswersSimulated = m_tested.simulates();
-        for (const Looked& one : m_looked) {
-            if (one.plan.fits)
-                m_result.plans.push_back(one.plan);
-        }
-        if (m_result.plans.empty())
-            m_result.plans.push_back(
-                std::ranges::min_element(m_looked, {}, [](const Looked& one) { return one.plan.peakBytes; })->plan);
-        m_result.plans = quickestOf(std::move(m_result.plans));
-        m_result.plans.resize(std::min(m_result.plans.size(), std::max<std::size_t>(1, m_options.top)));
-        for (std::size_t i = 1; i < m_result.plans.size(); ++i)
-            m_result.plans[i].why.insert(m_result.plans[i].why.begin(),
-                whySlower(m_result.plans[i], m_result.plans.front(),
-                    [](const std::string&, const FoundPlan&, const FoundPlan&) { return std::string(); }));
+        m_looked.tell(m_result, m_options.top);
     }
 
 private:
     static constexpr std::size_t kOpsOfLayer = 20; ///< about, forward and backward
     static constexpr std::size_t kTemplateMeshes = 3; ///< the quickest by the estimate
 
-    struct Looked {
-        const MeshSearch* search;
-        MeshSearch::Found found;
-        FoundPlan plan;
-    };
-
-    /// Null: it is not known what it takes.
-    const Looked* look(const MeshSearch& search, const MeshSearch::Found& found)
-    {
-        FoundPlan plan = search.plan(found, m_machine);
-        if (!m_tested.take(plan))
-            return nullptr;
-        m_looked.push_back({&search, found, std::move(plan)});
-        return &m_looked.back();
-    }
-
-    /// That fits; where none does the quickest of all.
-    const Looked& quickest() const
-    {
-        return *std::ranges::min_element(
-            m_looked, {}, [](const Looked& one) { return std::pair(!one.plan.fits, one.plan.seconds()); });
-    }
+    using Looked = LookedPlans<MeshFound>::Looked;
 
     void addPlans(const std::vector<MeshFound>& found)
     {
@@ -524,8 +490,8 @@ private:
             const std::vector<MeshAxis> axes = one.search->mesh();
             if (axes.size() == 1 && axes.front().name == "model")
                 continue; // the mesh of one axis by its other name: templates use it
-            const bool isAsked = looked < (m_tested.simulates() ? std::min(m_options.top, kTestedMeshes) : m_options.top);
-            if (isAsked && look(*one.search, one.found) != nullptr)
+            const bool isAsked = looked < (m_looked.simulates() ? std::min(m_options.top, kTestedMeshes) : m_options.top);
+            if (isAsked && m_looked.look(one, one.plan(m_machine)) != nullptr)
                 ++looked;
             else
                 m_result.notSimulated.push_back(fmt::format("{}: {}", meshText(axes),
@@ -533,7 +499,7 @@ private:
                         : isAsked                   ? std::string("it cannot be simulated")
                                                     : fmt::format("the first {} are simulated", looked)));
         }
-        if (!m_tested.simulates())
+        if (!m_looked.simulates())
             m_result.notSimulated.clear();
     }
 
@@ -543,7 +509,7 @@ private:
         std::vector<std::pair<const char*, const Looked*>> best;
         std::vector<std::string> whyNone;
         for (const MlpTemplate& named : kMlpTemplates) {
-            std::vector<std::pair<const MeshSearch*, MeshSearch::Found>> found;
+            std::vector<MeshFound> found;
             std::vector<NoLayout> none;
             for (const auto& mesh : meshes) {
                 const auto axes = mesh->mesh();
@@ -553,15 +519,15 @@ private:
                 };
                 const double budget = kUsableShare * mesh->capacityBytes();
                 if (auto one = mesh->best(budget, allows))
-                    found.emplace_back(mesh.get(), *std::move(one));
+                    found.push_back({mesh.get(), *std::move(one)});
                 else
                     none.push_back(mesh->whyNone(budget, allows));
             }
-            std::ranges::stable_sort(found, {}, [](const auto& one) { return one.second.assignment.seconds; });
-            found.resize(std::min(found.size(), m_tested.simulates() ? kTemplateMeshes : 1));
+            std::ranges::stable_sort(found, {}, [](const MeshFound& one) { return one.found.assignment.seconds; });
+            found.resize(std::min(found.size(), m_looked.simulates() ? kTemplateMeshes : 1));
             const Looked* quickestOfKind = nullptr;
-            for (const auto& [mesh, one] : found) {
-                const Looked* looked = look(*mesh, one);
+            for (const MeshFound& one : found) {
+                const Looked* looked = m_looked.look(one, one.plan(m_machine));
                 if (looked != nullptr
                     && (quickestOfKind == nullptr
                         || std::pair(!looked->plan.fits, looked->plan.seconds())
@@ -581,48 +547,50 @@ private:
     {
         constexpr int kMostFirsts = 8;
         for (int times = 0; times < kMostFirsts; ++times) {
-            const Looked& chosen = quickest();
+            const Looked& chosen = m_looked.quickest();
+            const auto& [search, taken] = chosen.layout;
             m_result.others.clear();
-            for (const std::size_t layer : chosen.search->slowest(chosen.found)) {
+            for (const std::size_t layer : search->slowest(taken)) {
                 if (m_options.stop.stop_requested())
                     break;
-                const LayerChoice& choice = chosen.search->layers()[layer][chosen.found.picks[layer]];
-                const auto other = chosen.search->best(kUsableShare * chosen.search->capacityBytes(),
+                const LayerChoice& choice = search->layers()[layer][taken.picks[layer]];
+                const auto other = search->best(kUsableShare * search->capacityBytes(),
                     [&](std::size_t at, const Strategy& strategy) { return at != layer || strategy != choice.strategy; });
-                const Looked* looked = other ? look(*chosen.search, *other) : nullptr;
+                const Looked* looked = other ? m_looked.look({search, *other}, search->plan(*other, m_machine)) : nullptr;
                 if (looked == nullptr || !looked->plan.fits)
                     continue;
-                const LayerChoice& instead = chosen.search->layers()[layer][other->picks[layer]];
+                const LayerChoice& instead = search->layers()[layer][other->picks[layer]];
                 m_result.others.push_back(otherChoice(fmt::format("layers.{}.w {}", layer, choice.weightSpec),
                     instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", sharded differently" : instead.weightSpec,
                     looked->plan, chosen.plan));
             }
-            if (&quickest() == &chosen || m_options.stop.stop_requested())
+            if (&m_looked.quickest() == &chosen || m_options.stop.stop_requested())
                 break;
         }
         std::erase_if(m_result.others, [](const OtherChoice& other) { return other.loss < 0.0; });
         for (std::size_t i = 0; i < m_templates.size(); ++i)
-            m_result.templates.push_back(scoreOf(m_templates[i].first,
-                m_templates[i].second != nullptr ? &m_templates[i].second->plan : nullptr, quickest().plan, m_whyNone[i]));
+            m_result.templates.push_back(
+                scoreOf(m_templates[i].first, m_templates[i].second != nullptr ? &m_templates[i].second->plan : nullptr,
+                    m_looked.quickest().plan, m_whyNone[i]));
     }
 
     void addMoreMemory()
     {
-        const Looked& chosen = quickest();
-        const double budget = kUsableShare * chosen.search->capacityBytes();
-        const auto more = m_options.stop.stop_requested() ? std::nullopt : chosen.search->best(kMoreMemory * budget);
+        const Looked& chosen = m_looked.quickest();
+        const MeshSearch& search = *chosen.layout.search;
+        const double budget = kUsableShare * search.capacityBytes();
+        const auto more = m_options.stop.stop_requested() ? std::nullopt : search.best(kMoreMemory * budget);
         if (!more)
             return;
-        FoundPlan plan = chosen.search->plan(*more, m_machine);
-        if (m_tested.take(plan))
+        FoundPlan plan = search.plan(*more, m_machine);
+        if (m_looked.take(plan))
             tellMoreMemory(m_result, chosen.plan, plan, (kMoreMemory - 1.0) * budget);
     }
 
     const SearchMachine& m_machine;
     const SearchOptions& m_options;
     SearchResult& m_result;
-    TestedPlans m_tested;
-    std::deque<Looked> m_looked;
+    LookedPlans<MeshFound> m_looked;
     std::vector<std::pair<const char*, const Looked*>> m_templates; ///< each at its best; null: none
     std::vector<std::string> m_whyNone; ///< of each template
 };

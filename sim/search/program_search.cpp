@@ -20,7 +20,6 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -182,19 +181,19 @@ public:
         , m_device(device)
         , m_options(options)
         , m_budget(kUsableShare * static_cast<double>(machine.hbmBytesPerDevice))
-        , m_tested(test, testsOf(opsOf(m_function)), options.stop)
+        , m_looked(test, testsOf(opsOf(m_function)), options.stop)
     {
     }
 
     SearchResult run();
 
 private:
-    /// A layout of the program, and what is known of it.
-    struct Looked {
+    /// A layout of the program.
+    struct Point {
         const MeshPlans* plans;
         Assignment found;
-        FoundPlan plan;
     };
+    using Looked = LookedPlans<Point>::Looked;
 
     /// A kind of layout at its best; null: none that is known.
     struct Kind {
@@ -214,11 +213,12 @@ private:
     void placeMeshes();
     void solveMeshes();
     FoundPlan planOf(const MeshPlans& plans, const Assignment& found) const;
-    const Looked* look(const MeshPlans& plans, const Assignment& found);
-    const Looked& quickest() const;
+    const Looked* look(const MeshPlans& plans, const Assignment& found)
+    {
+        return m_looked.look({&plans, found}, planOf(plans, found));
+    }
     void addPlans();
     void addFront();
-    void tellPlans();
     void addTemplates();
     void tellTemplates();
     void addOthers();
@@ -236,8 +236,7 @@ private:
     std::vector<MeshPlacement> m_placements;
     std::vector<std::unique_ptr<MeshPlans>> m_plans; ///< of each mesh; null: not looked at
     std::vector<const MeshPlans*> m_ranked; ///< those that fit, the quickest first
-    TestedPlans m_tested;
-    std::deque<Looked> m_looked;
+    LookedPlans<Point> m_looked;
     std::vector<Kind> m_kinds;
     SearchResult m_result;
 };
@@ -325,29 +324,12 @@ FoundPlan ProgramSearch::planOf(const MeshPlans& plans, const Assignment& found)
     return plan;
 }
 
-/// Null: it is not known what it takes.
-const ProgramSearch::Looked* ProgramSearch::look(const MeshPlans& plans, const Assignment& found)
-{
-    FoundPlan plan = planOf(plans, found);
-    if (!m_tested.take(plan))
-        return nullptr;
-    m_looked.push_back({&plans, found, std::move(plan)});
-    return &m_looked.back();
-}
-
-/// That fits; where none does the quickest of all.
-const ProgramSearch::Looked& ProgramSearch::quickest() const
-{
-    return *std::ranges::min_element(
-        m_looked, {}, [](const Looked& one) { return std::pair(!one.plan.fits, one.plan.seconds()); });
-}
-
 /// The best of each mesh.
 void ProgramSearch::addPlans()
 {
     std::size_t looked = 0;
     for (const MeshPlans* plans : m_ranked) {
-        const std::size_t most = m_tested.simulates() ? std::min(m_options.top, kTestedMeshes) : m_options.top;
+        const std::size_t most = m_looked.simulates() ? std::min(m_options.top, kTestedMeshes) : m_options.top;
         if (looked < most && look(*plans, plans->best.front.front()) != nullptr)
             ++looked;
     }
@@ -373,27 +355,6 @@ void ProgramSearch::addFront()
         ++count;
         look(*plans, *found);
     }
-}
-
-/// The quickest of each mesh, and those that no other beats, of all that were looked at.
-void ProgramSearch::tellPlans()
-{
-    std::vector<FoundPlan> fitting;
-    for (const Looked& one : m_looked) {
-        if (one.plan.fits)
-            fitting.push_back(one.plan);
-    }
-    m_result.plans = quickestOf(fitting);
-    if (fitting.empty())
-        m_result.plans.push_back(
-            std::ranges::min_element(m_looked, {}, [](const Looked& one) { return one.plan.peakBytes; })->plan);
-    m_result.plans.resize(std::min(m_result.plans.size(), std::max<std::size_t>(1, m_options.top)));
-    m_result.front = frontOf(fitting, kInfinite);
-    m_result.front.resize(std::min(m_result.front.size(), kFrontPoints));
-    for (std::size_t i = 1; i < m_result.plans.size(); ++i)
-        m_result.plans[i].why.insert(m_result.plans[i].why.begin(),
-            whySlower(m_result.plans[i], m_result.plans.front(),
-                [](const std::string&, const FoundPlan&, const FoundPlan&) { return std::string(); }));
 }
 
 void ProgramSearch::addTemplates()
@@ -426,8 +387,8 @@ void ProgramSearch::addTemplates()
 void ProgramSearch::tellTemplates()
 {
     for (const Kind& kind : m_kinds)
-        m_result.templates.push_back(
-            scoreOf(kind.named->name, kind.found != nullptr ? &kind.found->plan : nullptr, quickest().plan, kind.whyNone));
+        m_result.templates.push_back(scoreOf(
+            kind.named->name, kind.found != nullptr ? &kind.found->plan : nullptr, m_looked.quickest().plan, kind.whyNone));
 }
 
 /// The next best strategy of the ops that take most, all others free again. One that turns out quicker takes the place of the best, and its own next best
@@ -436,17 +397,17 @@ void ProgramSearch::addOthers()
 {
     constexpr int kMostFirsts = 4;
     for (int times = 0; times < kMostFirsts; ++times) {
-        const Looked& chosen = quickest();
+        const Looked& chosen = m_looked.quickest();
         m_result.others.clear();
-        const MeshPlans& plans = *chosen.plans;
+        const MeshPlans& plans = *chosen.layout.plans;
+        const Choices& choices = chosen.layout.found.choices;
         const ChoiceGraph& graph = plans.graph().graph();
         std::vector<double> weight(graph.variables.size());
         for (std::size_t variable = 0; variable < weight.size(); ++variable)
-            weight[variable] = graph.variables[variable][chosen.found.choices[variable]].seconds
-                + 1e-30 * graph.variables[variable][chosen.found.choices[variable]].bytes;
+            weight[variable] = graph.variables[variable][choices[variable]].seconds
+                + 1e-30 * graph.variables[variable][choices[variable]].bytes;
         for (const auto& edge : graph.edges) {
-            const double seconds
-                = edge.seconds[chosen.found.choices[edge.from] * graph.variables[edge.to].size() + chosen.found.choices[edge.to]];
+            const double seconds = edge.seconds[choices[edge.from] * graph.variables[edge.to].size() + choices[edge.to]];
             weight[edge.from] += seconds;
             weight[edge.to] += seconds;
         }
@@ -461,15 +422,15 @@ void ProgramSearch::addOthers()
             if (stopped())
                 break;
             const auto& texts = plans.graph().variables()[variable].texts;
-            const std::string& taken = texts[chosen.found.choices[variable]];
+            const std::string& taken = texts[choices[variable]];
             const EliminationResult found = plans.solve(m_budget, m_options.stop,
                 [&](std::size_t at, std::size_t choice) { return at != variable || texts[choice] != taken; });
             const Looked* looked = found.front.empty() ? nullptr : look(plans, found.front.front());
             if (looked != nullptr && looked->plan.fits)
                 m_result.others.push_back(otherChoice(fmt::format("{}: {}", plans.graph().variables()[variable].name, taken),
-                    texts[looked->found.choices[variable]], looked->plan, chosen.plan));
+                    texts[looked->layout.found.choices[variable]], looked->plan, chosen.plan));
         }
-        if (&quickest() == &chosen || stopped())
+        if (&m_looked.quickest() == &chosen || stopped())
             break;
     }
     std::erase_if(m_result.others, [](const OtherChoice& other) { return other.loss < 0.0; });
@@ -477,12 +438,13 @@ void ProgramSearch::addOthers()
 
 void ProgramSearch::addMemoryPrice()
 {
-    const Looked& best = quickest();
-    const EliminationResult more = best.plans->solve(kMoreMemory * m_budget, m_options.stop);
+    const Looked& best = m_looked.quickest();
+    const MeshPlans& plans = *best.layout.plans;
+    const EliminationResult more = plans.solve(kMoreMemory * m_budget, m_options.stop);
     if (more.front.empty())
         return;
-    FoundPlan plan = planOf(*best.plans, more.front.front());
-    if (m_tested.take(plan))
+    FoundPlan plan = planOf(plans, more.front.front());
+    if (m_looked.take(plan))
         tellMoreMemory(m_result, best.plan, plan, (kMoreMemory - 1.0) * m_budget);
 }
 
@@ -521,7 +483,7 @@ SearchResult ProgramSearch::run()
                {"layouts", "each op's dimensions over each axis, as far as they divide; one layout for each use of a value"}},
             {"pipelines, microbatches and recomputation: the program says them", "uneven shards",
                 "one dimension over parts of an axis"}};
-    if (!m_tested.simulates())
+    if (!m_looked.simulates())
         m_result.assumptions = {"nothing is hidden behind anything else: the simulator's step may be shorter"};
     if (!m_machine.chip.dollarsPerHour)
         m_result.assumptions.emplace_back(kNoPrice);
@@ -551,7 +513,7 @@ SearchResult ProgramSearch::run()
         m_result.gap = best.seconds > 0.0 ? (best.seconds - m_result.lowerBoundSeconds) / best.seconds : 0.0;
         addPlans();
         if (m_looked.empty()) { // no time was left, or none can be simulated
-            m_tested = TestedPlans({}, 0, {});
+            m_looked = LookedPlans<Point>({}, 0, {});
             addPlans();
         }
         addFront();
@@ -559,9 +521,8 @@ SearchResult ProgramSearch::run()
         addOthers();
         tellTemplates();
         addMemoryPrice();
-        m_result.simulated = m_tested.count();
-        m_result.areAnswersSimulated = m_tested.simulates();
-        tellPlans();
+        m_result.front = frontOf(m_looked.tell(m_result, m_options.top), kInfinite);
+        m_result.front.resize(std::min(m_result.front.size(), kFrontPoints));
     }
     m_result.wallSeconds = elapsed();
     return std::move(m_result);

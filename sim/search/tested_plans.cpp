@@ -50,6 +50,19 @@ bool TestedPlans::take(FoundPlan& plan)
     return true;
 }
 
+std::vector<FoundPlan> TestedPlans::tell(SearchResult& result, std::vector<FoundPlan> plans, std::size_t top) const
+{
+    result.simulated = static_cast<std::int64_t>(m_known.size());
+    result.areAnswersSimulated = simulates();
+    const FoundPlan smallest = *std::ranges::min_element(plans, {}, &FoundPlan::peakBytes);
+    std::erase_if(plans, [](const FoundPlan& plan) { return !plan.fits; });
+    result.plans = plans.empty() ? std::vector{smallest} : quickestOf(plans);
+    result.plans.resize(std::min(result.plans.size(), std::max<std::size_t>(1, top)));
+    for (std::size_t i = 1; i < result.plans.size(); ++i)
+        result.plans[i].why.insert(result.plans[i].why.begin(), whySlower(result.plans[i], result.plans.front(), noCause));
+    return plans;
+}
+
 std::string whyNoneOf(const std::vector<NoLayout>& meshes, std::int64_t devices)
 {
     const auto said = [](const NoLayout& one) { return !one.why.empty(); };

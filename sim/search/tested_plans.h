@@ -3,8 +3,10 @@
 
 #include "sim/search/search.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <stop_token>
 #include <string>
@@ -24,7 +26,10 @@ public:
     bool take(FoundPlan& plan);
 
     bool simulates() const { return static_cast<bool>(m_test); }
-    std::int64_t count() const { return static_cast<std::int64_t>(m_known.size()); }
+
+protected:
+    /// Tells of the quickest of these that fit, one for each mesh, or where none does of the smallest; of the others why they are slower. Returns those that fit.
+    std::vector<FoundPlan> tell(SearchResult& result, std::vector<FoundPlan> plans, std::size_t top) const;
 
 private:
     using Key = std::pair<std::vector<std::pair<std::string, std::string>>, double>;
@@ -33,6 +38,47 @@ private:
     std::size_t m_mostTests;
     std::stop_token m_stop;
     std::map<std::pair<std::string, Key>, PlanTrial> m_known; ///< by mesh, specs and estimate
+};
+
+/// The same, with all that were looked at. `Layout`: what the search knows a plan by.
+template <typename Layout>
+class LookedPlans : public TestedPlans {
+public:
+    using TestedPlans::TestedPlans;
+
+    struct Looked {
+        Layout layout;
+        FoundPlan plan;
+    };
+
+    bool empty() const { return m_looked.empty(); }
+
+    /// Null: it is not known what it takes.
+    const Looked* look(Layout layout, FoundPlan plan)
+    {
+        if (!take(plan))
+            return nullptr;
+        m_looked.push_back({std::move(layout), std::move(plan)});
+        return &m_looked.back();
+    }
+
+    /// That fits; where none does the quickest of all. Precondition: there is one.
+    const Looked& quickest() const
+    {
+        return *std::ranges::min_element(
+            m_looked, {}, [](const Looked& one) { return std::pair(!one.plan.fits, one.plan.seconds()); });
+    }
+
+    std::vector<FoundPlan> tell(SearchResult& result, std::size_t top) const
+    {
+        std::vector<FoundPlan> plans;
+        for (const Looked& one : m_looked)
+            plans.push_back(one.plan);
+        return TestedPlans::tell(result, std::move(plans), top);
+    }
+
+private:
+    std::deque<Looked> m_looked;
 };
 
 /// Why no layout of a kind is on a mesh.
