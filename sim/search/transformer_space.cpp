@@ -424,12 +424,6 @@ std::uint32_t TransformerSpace::sharedIndex(const Candidate& candidate, std::int
     return found->second;
 }
 
-double TransformerSpace::passSeconds(const PassCost& pass, const StepModel& model) const
-{
-    const double device = pass.computing() + pass.communicating() + pass.kernels * model.curve().kernelSeconds();
-    return std::max(device, pass.kernels * model.curve().hostKernelSeconds());
-}
-
 TransformerSpace::SharedCost TransformerSpace::sharedCost(
     const Candidate& candidate, TrainingPlan& plan, const StepModel& model) const
 {
@@ -438,9 +432,9 @@ TransformerSpace::SharedCost TransformerSpace::sharedCost(
     const EndCost ends = endCost(plan, model.curve(), model.cluster(), m_machine.traits);
     PassCost backward = layer.backward;
     backward += layer.again;
-    return {passSeconds(layer.forward, model), passSeconds(backward, model), passSeconds(ends.embeddingForward, model),
-        passSeconds(ends.embeddingBackward, model), passSeconds(ends.headForward, model), passSeconds(ends.headBackward, model),
-        layer.keptBytes, ends.logitBytes};
+    const auto seconds = [&](const PassCost& pass) { return passSeconds(pass, model.curve()); };
+    return {seconds(layer.forward), seconds(backward), seconds(ends.embeddingForward), seconds(ends.embeddingBackward),
+        seconds(ends.headForward), seconds(ends.headBackward), layer.keptBytes, ends.logitBytes};
 }
 
 /// A stage begins when the first microbatch reaches it, does its microbatches one after the other, and the step ends when its last one is back at

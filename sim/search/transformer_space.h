@@ -158,7 +158,6 @@ private:
     void bound(Candidate& candidate, TrainingPlan& plan, const StepModel& model) const;
     /// No pipeline of these passes and ends takes less.
     double pipelineSeconds(const TrainingPlan& plan, const SharedCost& shared, double layerSeconds) const;
-    double passSeconds(const PassCost& pass, const StepModel& model) const;
 
     SearchWork m_work;
     SearchMachine m_machine;

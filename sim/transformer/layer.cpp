@@ -571,6 +571,12 @@ PassCost& PassCost::operator+=(const PassCost& other)
     return *this;
 }
 
+double passSeconds(const PassCost& pass, const DeviceCost& curve)
+{
+    return std::max(
+        pass.computing() + pass.communicating() + pass.kernels * curve.kernelSeconds(), pass.kernels * curve.hostKernelSeconds());
+}
+
 void PassCost::scaleComputing(double factor)
 {
     products *= factor;

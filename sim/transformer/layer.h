@@ -36,6 +36,9 @@ struct PassCost {
     double communicating() const { return tensor + context + expert; }
 };
 
+/// Of a pass on its own: the device waits where the host is slower to start its kernels.
+double passSeconds(const PassCost& pass, const DeviceCost& curve);
+
 struct LayerCost {
     PassCost forward;
     PassCost again; ///< of the forward pass, what the backward pass computes again

@@ -101,10 +101,8 @@ double StepModel::singlySeconds(double count, double bytes, const RankGroup& gro
 
 StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
 {
-    const double busy = pass.computing() + pass.communicating();
-    const double device = busy + pass.kernels * m_curve.kernelSeconds();
-    const double seconds = std::max(device, pass.kernels * m_curve.hostKernelSeconds());
-    return {seconds, seconds - busy};
+    const double seconds = passSeconds(pass, m_curve);
+    return {seconds, seconds - (pass.computing() + pass.communicating())};
 }
 
 double weightGatherSeconds(

@@ -168,12 +168,6 @@ TrainingPlan planOf(const Record& record, const StackTraits& traits)
     return plan;
 }
 
-double passSeconds(const PassCost& pass, const DeviceCost& curve)
-{
-    return std::max(
-        pass.computing() + pass.communicating() + pass.kernels * curve.kernelSeconds(), pass.kernels * curve.hostKernelSeconds());
-}
-
 Result<std::vector<PredictedFigure>> compareLayer(
     const Record& record, const ChipMatch& match, const StackConstants& constants, const StackTraits& traits)
 {
