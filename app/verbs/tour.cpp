@@ -19,7 +19,7 @@ std::string oneSimulation(const sim::SimulatedStudy& study)
     const sim::Simulation& s = study.simulation;
     return fmt::format("  {:<35} step {:>8}  compute {:>8}  collectives {:>8}  host {:>8}  bound by {}\n", s.machine,
         formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds),
-        formatSeconds(s.launchSeconds), s.boundBy);
+        formatSeconds(s.launchSeconds), s.boundBy.text());
 }
 
 Result<std::string> simulations(const std::filesystem::path& file, const sim::Catalogue& catalogue)

@@ -56,7 +56,7 @@ enum class Change : std::uint8_t { New, Gone, OtherAxes, OtherBytes, OtherGroup,
 
 /// A part of the change with what the sentence needs of it: parts of the same family are told together.
 struct Reason {
-    StepPart part;
+    StepDifference part;
     std::string value; ///< that moves, in words; empty for computing
     std::string family;
     Pair pair;

@@ -10,7 +10,7 @@
 namespace meshwright::sim {
 
 /// One reason for which a step takes longer or shorter than another one.
-struct StepPart {
+struct StepDifference {
     std::string what; ///< "all-reduce of layers.2's output over model", "layers.1.w is no longer gathered over data"
     double beforeSeconds = 0.0; ///< what it took of the step: computing, or waiting that nothing hid
     double afterSeconds = 0.0;
@@ -23,7 +23,7 @@ struct StepChange {
     double beforeSeconds = 0.0; ///< of the whole step
     double afterSeconds = 0.0;
     std::string sentence; ///< "+3.1 ms: all-reduce of layers.2's output over model"; "no change"
-    std::vector<StepPart> parts; ///< that changed at all, the largest change first; their changes add up to seconds()
+    std::vector<StepDifference> parts; ///< that changed at all, the largest change first; their changes add up to seconds()
 
     double seconds() const { return afterSeconds - beforeSeconds; }
 };

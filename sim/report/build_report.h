@@ -47,7 +47,7 @@ struct ReportTrial {
     double exposedSeconds = 0.0;
     std::int64_t peakBytes = 0;
     bool fits = false;
-    std::string boundBy = {}; ///< as Simulation::boundBy
+    StepPart boundBy = {};
 };
 
 /// All that a report is made of. Pointers are null for what there is not (see sim/session's Analysis); the report says so.

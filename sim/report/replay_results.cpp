@@ -40,7 +40,7 @@ std::string replayText(const ReplayedStep& step, const std::string& name)
             share(s.bubbleSeconds, s.stepSeconds));
     if (s.contentionSeconds > 1e-9)
         text += fmt::format("  collectives take {} longer than each alone on whole links\n", formatSeconds(s.contentionSeconds));
-    text += fmt::format("  bound by {}\n", s.boundBy);
+    text += fmt::format("  bound by {}\n", s.boundBy.text());
     std::vector<const SimulatedCollective*> longest;
     for (const SimulatedCollective& collective : s.collectives)
         longest.push_back(&collective);
@@ -68,7 +68,7 @@ std::string replayJson(const ReplayedStep& step, const std::string& name, double
         {"ranks", step.ranks}, {"nodes", step.nodes}, {"collective_calls", step.collectives}, {"messages", step.messages},
         {"step_time_s", s.stepSeconds}, {"compute_s", s.computeSeconds}, {"exposed_communication_s", s.exposedSeconds},
         {"communication_s", s.collectiveSeconds}, {"contention_s", s.contentionSeconds}, {"bubble_s", s.bubbleSeconds},
-        {"flops", s.modelFlops}, {"mfu", s.mfu}, {"peak_flops_of", s.peakHow}, {"bound_by", s.boundBy}};
+        {"flops", s.modelFlops}, {"mfu", s.mfu}, {"peak_flops_of", s.peakHow}, {"bound_by", s.boundBy.text()}};
     json["collectives"] = Json::array();
     for (const SimulatedCollective& c : s.collectives)
         json["collectives"].push_back(
@@ -88,7 +88,7 @@ std::string replayCsv(const ReplayedStep& step, const std::string& name)
         "traces,hardware,ranks,nodes,step_time_s,compute_s,exposed_communication_s,bubble_s,contention_s,bound_by\n"
         "{},{},{},{},{},{},{},{},{},{}\n",
         csvCell(name), csvCell(s.machine), step.ranks, step.nodes, s.stepSeconds, s.computeSeconds, s.exposedSeconds,
-        s.bubbleSeconds, s.contentionSeconds, csvCell(s.boundBy));
+        s.bubbleSeconds, s.contentionSeconds, csvCell(s.boundBy.text()));
 }
 
 } // namespace meshwright::sim

@@ -192,7 +192,7 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
 
 bool boundByCollective(const Simulation& s)
 {
-    return s.boundBy.find(" over ") != std::string::npos;
+    return s.boundBy.kind == StepPart::Kind::Collective;
 }
 
 ReportAnswer boundAnswer(const ReportInputs& inputs)
@@ -200,7 +200,7 @@ ReportAnswer boundAnswer(const ReportInputs& inputs)
     const Simulation& s = inputs.simulated->simulation;
     const bool waits = boundByCollective(s);
     ReportAnswer result
-        = answer("bound", "What bounds it?", waits ? ReportTone::Warning : ReportTone::Neutral, spokenBound(s.boundBy));
+        = answer("bound", "What bounds it?", waits ? ReportTone::Warning : ReportTone::Neutral, spokenBound(s.boundBy.text()));
     const double step = s.stepSeconds > 0.0 ? s.stepSeconds : 1.0;
     result.share = (waits ? s.exposedSeconds : s.computeSeconds) / step;
     result.value = shareValue(*result.share);
@@ -287,7 +287,7 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
         result.sentence = fmt::format("{} instead of {}: the fastest of {}.", formatSeconds(layout.trial->stepSeconds),
             formatSeconds(s.stepSeconds), changesText(triedCount(inputs)));
         result.opening.text = cause;
-    } else if (s.boundBy == "launch overhead" && batch.trial != nullptr && batch.gain > kWorthwhile) {
+    } else if (s.boundBy.kind == StepPart::Kind::Launch && batch.trial != nullptr && batch.gain > kWorthwhile) {
         adviseTrial(result, inputs, *batch.trial);
         result.sentence = fmt::format(
             "Kernels are so short that starting them takes the time; {} more samples a second. It changes the training.",
@@ -312,7 +312,7 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
         result.tone = ReportTone::Good;
         result.sentence = triedCount(inputs) == 0 ? std::string("There is no other mesh of these devices and axes.")
                                                   : noneFaster(triedCount(inputs));
-        result.sentence += s.boundBy == "launch overhead"
+        result.sentence += s.boundBy.kind == StepPart::Kind::Launch
             ? std::string(" Its kernels are so short that starting them takes the time.")
             : fmt::format(
                 " {} of the step is computing, at an MFU of {}: more or faster chips, or less work, shorten it, and search "
@@ -391,7 +391,7 @@ ReportSection trialsSection(const ReportInputs& inputs)
         const Simulation& s = inputs.simulated->simulation;
         table.rows.push_back({{wordsValue("as it is"), secondsValue(s.stepSeconds), wordsValue(""),
                                   secondsValue(s.exposedSeconds), bytesValue(static_cast<double>(s.peakBytes)),
-                                  wordsValue(s.fits ? "yes" : "no"), wordsValue(spokenBound(s.boundBy))},
+                                  wordsValue(s.fits ? "yes" : "no"), wordsValue(spokenBound(s.boundBy.text()))},
             {}});
     }
     for (const ReportTrial& trial : inputs.trials) {
@@ -413,7 +413,7 @@ ReportSection trialsSection(const ReportInputs& inputs)
                 change, {}};
             row.cells = {wordsValue(trial.what), secondsValue(trial.stepSeconds), std::move(against),
                 secondsValue(trial.exposedSeconds), bytesValue(static_cast<double>(trial.peakBytes)),
-                wordsValue(trial.fits ? "yes" : "no"), wordsValue(spokenBound(trial.boundBy))};
+                wordsValue(trial.fits ? "yes" : "no"), wordsValue(spokenBound(trial.boundBy.text()))};
         }
         row.opening.formula
             = commandText("report", inputs.studyFile, withSettings(inputs.settings, trial.settings), "-o report.html");

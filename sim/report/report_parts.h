@@ -23,7 +23,7 @@ std::string percentText(double share);
 /// `42.5 %`, `< 0.1 %`.
 std::string mfuText(double mfu);
 
-/// Simulation::boundBy, collectives with a hyphen: "all-reduce over data".
+/// The text of Simulation::boundBy, collectives with a hyphen: "all-reduce over data".
 std::string spokenBound(const std::string& boundBy);
 
 /// `catalogue: ` with source and note, or `assumed`.

@@ -117,7 +117,7 @@ Json simulationObject(const SimulatedStudy& study)
     json["capacity_bytes"] = s.capacityBytes;
     json["reserve_bytes"] = s.reserveBytes;
     json["fits"] = s.fits;
-    json["bound_by"] = s.boundBy;
+    json["bound_by"] = s.boundBy.text();
     json["collectives"] = Json::array();
     for (const SimulatedCollective& collective : s.collectives) {
         Json entry = useJson(collective.use);
@@ -296,7 +296,7 @@ std::string simulationText(const SimulatedStudy& study)
         text += fmt::format("  collectives take {} longer than each alone on whole links\n", formatSeconds(s.contentionSeconds));
     if (s.callSeconds > s.stepSeconds)
         text += fmt::format("  one call from the host, waited for: {}\n", formatSeconds(s.callSeconds));
-    text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
+    text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy.text(), 100.0 * s.mfu, s.peakHow);
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n", formatBytes(s.peakBytes),
         formatBytes(s.capacityBytes), formatBytes(s.reserveBytes), s.fits ? "fits" : "DOES NOT FIT");
     if (s.hostLinkBytesPerSecond > 0.0)
@@ -328,7 +328,7 @@ std::string simulationTable(const std::vector<SimulatedStudy>& studies)
         const Simulation& s = study.simulation;
         table.addRow({titleOf(study), study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
             formatSeconds(s.exposedSeconds), fmt::format("{:.1f} %", 100.0 * s.mfu), formatBytes(s.peakBytes),
-            s.fits ? "yes" : "NO", s.boundBy});
+            s.fits ? "yes" : "NO", s.boundBy.text()});
     }
     return table.text();
 }
@@ -341,7 +341,7 @@ std::string simulationCsv(const std::vector<SimulatedStudy>& studies)
         const Simulation& s = study.simulation;
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csvCell(study.name), csvCell(study.file),
             csvCell(study.mesh.text()), csvCell(s.machine), s.stepSeconds, s.computeSeconds, s.exposedSeconds, s.bubbleSeconds,
-            s.mfu, s.peakBytes, s.capacityBytes, s.fits, csvCell(s.boundBy));
+            s.mfu, s.peakBytes, s.capacityBytes, s.fits, csvCell(s.boundBy.text()));
     }
     return csv;
 }

@@ -121,11 +121,19 @@ std::string meshText(const std::vector<MeshAxis>& mesh)
 
 std::vector<NamedShare> timeShares(const StepEstimate& s, const Candidate& c)
 {
+    using enum StepPart::Kind;
     const char* data = c.zero >= 3 ? "all-gather" : c.zero == 0 ? "all-reduce" : "reduce-scatter";
-    return {{"compute", s.products + s.attention}, {"memory bandwidth", s.elementwise}, {"kernel launches", s.launch},
-        {c.sequenceParallel ? "all-gather over tensor" : "all-reduce over tensor", s.tensor},
-        {c.ulysses ? "all-to-all over context" : "ring over context", s.context}, {"all-to-all over expert", s.expert},
-        {"sends over pipeline", s.send}, {fmt::format("{} over {}", data, dataAxis(c)), s.data}, {"pipeline bubble", s.bubble},
+    const OpKind dataOp = c.zero >= 3 ? OpKind::AllGather : c.zero == 0 ? OpKind::AllReduce : OpKind::ReduceScatter;
+    const std::string axes = dataAxis(c);
+    return {{"compute", s.products + s.attention, {Compute}}, {"memory bandwidth", s.elementwise, {Memory}},
+        {"kernel launches", s.launch, {Launch}},
+        {c.sequenceParallel ? "all-gather over tensor" : "all-reduce over tensor", s.tensor,
+            {Collective, c.sequenceParallel ? OpKind::AllGather : OpKind::AllReduce, "tensor"}},
+        {c.ulysses ? "all-to-all over context" : "ring over context", s.context,
+            {Collective, c.ulysses ? OpKind::AllToAll : OpKind::CollectivePermute, "context"}},
+        {"all-to-all over expert", s.expert, {Collective, OpKind::AllToAll, "expert"}},
+        {"sends over pipeline", s.send, {Collective, OpKind::Send, "pipeline"}},
+        {fmt::format("{} over {}", data, axes), s.data, {Collective, dataOp, axes}}, {"pipeline bubble", s.bubble, {Bubble}},
         {"optimizer", s.optimizer}, {"host", s.overhead}};
 }
 
@@ -175,14 +183,14 @@ std::vector<std::string> placeSentences(const Candidate& c, const Cluster& clust
 }
 
 std::string causeOf(
-    const std::string& part, const Candidate& c, const Candidate& b, const TransformerSpace& space, const Cluster& cluster)
+    const StepPart& part, const Candidate& c, const Candidate& b, const TransformerSpace& space, const Cluster& cluster)
 {
     const SearchMachine& machine = space.machine();
     const TransformerConfig& model = space.work().model;
-    const auto waitsFor = [&, over = part.find(" over ")](std::string_view axis) {
-        return over != std::string::npos && part.find(axis, over) != std::string::npos;
+    const auto waitsFor = [&](std::string_view axis) {
+        return part.kind == StepPart::Kind::Collective && part.axes.find(axis) != std::string::npos;
     };
-    if (part == "compute" || part == "launch") {
+    if (part.kind == StepPart::Kind::Compute || part.kind == StepPart::Kind::Launch) {
         if (c.recompute != b.recompute && space.recomputeName(c) != std::string_view("none"))
             return fmt::format("recomputation ({})", space.recomputeName(c));
         if (c.pp != b.pp && c.pp > 1 && model.layers % (std::int64_t{c.pp} * c.chunks) != 0)
@@ -197,7 +205,7 @@ std::string causeOf(
             return fmt::format("microbatches of {} in place of {}", c.microbatch, b.microbatch);
         return c.zero < 3 && b.zero >= 3 ? "each rank updates more parameters" : std::string{};
     }
-    if (part == "pipeline bubble" && c.pp > 1)
+    if (part.kind == StepPart::Kind::Bubble && c.pp > 1)
         return fmt::format("{} stages for {} microbatches", c.pp, space.work().globalBatch / c.dp / c.microbatch);
     const AxisPlaces places(c, cluster, machine);
     if (waitsFor("tensor"))

@@ -28,8 +28,8 @@ std::string largestShares(const std::vector<NamedShare>& shares);
 /// sentence for each axis above 1. Where the links are not known, the axes are taken to lie in their order, host by host.
 std::vector<std::string> placeSentences(const Candidate& candidate, const Cluster& cluster, const SearchMachine& machine);
 
-/// What made a part of a simulated step (a name of PlanTrial::time) grow from one layout to another: "tensor=16 crosses the host". Empty: not known.
-std::string causeOf(const std::string& part, const Candidate& candidate, const Candidate& best, const TransformerSpace& space,
+/// What made a part of a simulated step grow from one layout to another: "tensor=16 crosses the host". Empty: not known.
+std::string causeOf(const StepPart& part, const Candidate& candidate, const Candidate& best, const TransformerSpace& space,
     const Cluster& cluster);
 
 /// Why no layout is legal with these choices, a sentence for each that cannot be on the machine or in the model: "expert=64 is more than the 32 devices

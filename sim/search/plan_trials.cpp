@@ -699,22 +699,24 @@ std::string whySlower(const FoundPlan& plan, const FoundPlan& best, const CauseO
 {
     const double step = best.seconds();
     const double mine = plan.seconds();
-    std::map<std::string, double> change;
-    for (const NamedShare& share : plan.time)
-        change[share.name] += share.amount;
-    for (const NamedShare& share : best.time)
-        change[share.name] -= share.amount;
+    std::map<std::string, NamedShare> change;
+    for (const auto& [time, sign] : {std::pair(&plan.time, 1.0), {&best.time, -1.0}}) {
+        for (const NamedShare& share : *time) {
+            change[share.name].part = share.part;
+            change[share.name].amount += sign * share.amount;
+        }
+    }
     if (mine <= kAsQuick * step || change.empty())
         return "as quick";
-    const auto [least, most]
-        = std::minmax_element(change.begin(), change.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto [least, most] = std::minmax_element(
+        change.begin(), change.end(), [](const auto& a, const auto& b) { return a.second.amount < b.second.amount; });
     const auto part = [&](const auto& one) {
-        const bool isWaited = one.first.find(" over ") != std::string::npos;
-        return fmt::format("{:+.1f} % {}{}", 100.0 * one.second / step, isWaited ? "exposed " : "", one.first);
+        const bool isWaited = one.second.part.kind == StepPart::Kind::Collective;
+        return fmt::format("{:+.1f} % {}{}", 100.0 * one.second.amount / step, isWaited ? "exposed " : "", one.first);
     };
-    const std::string cause = causeOf(most->first, plan, best);
+    const std::string cause = causeOf(most->second.part, plan, best);
     std::string text = (cause.empty() ? "" : cause + ": ") + part(*most);
-    if (most->second > kWonBack * (mine - step) && least->second < -0.001 * step)
+    if (most->second.amount > kWonBack * (mine - step) && least->second.amount < -0.001 * step)
         text += "; " + part(*least);
     return text;
 }

@@ -72,7 +72,7 @@ private:
 };
 
 /// What made a part of one plan's step grow against another's; empty: not known.
-using CauseOf = std::function<std::string(const std::string& part, const FoundPlan& plan, const FoundPlan& best)>;
+using CauseOf = std::function<std::string(const StepPart& part, const FoundPlan& plan, const FoundPlan& best)>;
 
 /// The quickest plan of each mesh, the quickest first: simulated ones, then estimated ones.
 std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans);

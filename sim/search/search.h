@@ -3,6 +3,7 @@
 
 #include "core/mesh/mesh.h"
 #include "core/program/program.h"
+#include "sim/simulate/step_part.h"
 
 #include <chrono>
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace meshwright::sim {
 struct NamedShare {
     std::string name; ///< "compute", "all-reduce over tensor"; "weights"
     double amount = 0.0; ///< seconds, or bytes
+    StepPart part = {}; ///< of a step
 };
 
 /// How a plan's pipeline goes.

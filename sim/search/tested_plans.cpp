@@ -16,7 +16,7 @@ namespace meshwright::sim {
 namespace {
 
 /// Parts of an MLP's and a program's step name what grew by themselves.
-std::string noCause(const std::string&, const FoundPlan&, const FoundPlan&)
+std::string noCause(const StepPart&, const FoundPlan&, const FoundPlan&)
 {
     return {};
 }

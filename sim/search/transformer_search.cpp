@@ -433,7 +433,7 @@ bool Search::askOthers(PlanTrials& trials, const TrialField& field) const
 
 CauseOf Search::causeOn(std::span<const TrialField> fields)
 {
-    return [fields](const std::string& part, const FoundPlan& plan, const FoundPlan& best) {
+    return [fields](const StepPart& part, const FoundPlan& plan, const FoundPlan& best) {
         const auto field = std::ranges::find_if(
             fields, [&](const TrialField& one) { return one.explorer->space().machine().name == plan.hardware; });
         if (field == fields.end() || plan.hardware != best.hardware)

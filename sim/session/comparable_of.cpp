@@ -43,7 +43,7 @@ void addSimulation(Comparable& comparable, const Simulation& simulation)
     comparable.figures.push_back({"bubble_s", "bubble", Quantity::Seconds, simulation.bubbleSeconds});
     comparable.figures.push_back(peakBytesFigure(static_cast<double>(simulation.peakBytes)));
     comparable.fits = simulation.fits;
-    comparable.boundBy = simulation.boundBy;
+    comparable.boundBy = simulation.boundBy.text();
 }
 
 class ArrayList {

@@ -96,20 +96,21 @@ PlanTrial trialOf(const Simulation& simulation, const std::vector<LiveValue>& at
     trial.capacityBytes = static_cast<double>(simulation.capacityBytes);
     trial.fits = simulation.fits;
     trial.mfu = simulation.mfu;
-    trial.boundBy = simulation.boundBy;
-    trial.time = {{"compute", simulation.computeSeconds}};
-    std::map<std::string, double> waited;
+    trial.boundBy = simulation.boundBy.text();
+    using enum StepPart::Kind;
+    std::map<StepPart, double> waited;
     for (const SimulatedCollective& collective : simulation.collectives)
-        waited[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+        waited[{Collective, collective.use.kind, collective.use.axes}] += collective.exposedSeconds;
+    trial.time = {{"compute", simulation.computeSeconds, {Compute}}};
     double told = simulation.computeSeconds + simulation.launchSeconds + simulation.bubbleSeconds + simulation.stackSeconds;
-    for (const auto& [name, seconds] : waited) {
-        trial.time.push_back({name, seconds});
+    for (const auto& [part, seconds] : waited) {
+        trial.time.push_back({part.text(), seconds, part});
         told += seconds;
     }
     if (simulation.bubbleSeconds > 0.0)
-        trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds});
+        trial.time.push_back({"pipeline bubble", simulation.bubbleSeconds, {Bubble}});
     if (simulation.launchSeconds > 0.0)
-        trial.time.push_back({"launch", simulation.launchSeconds});
+        trial.time.push_back({"launch", simulation.launchSeconds, {Launch}});
     if (simulation.stackSeconds > 0.0)
         trial.time.push_back({"stack", simulation.stackSeconds});
     if (const double rest = simulation.stepSeconds - told; rest > 0.0)

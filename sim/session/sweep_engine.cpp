@@ -73,7 +73,7 @@ public:
         outcome.peakBytes = s.peakBytes;
         outcome.capacityBytes = s.capacityBytes;
         outcome.usableBytes = s.capacityBytes - s.reserveBytes;
-        outcome.boundBy = s.boundBy;
+        outcome.boundBy = s.boundBy.text();
         return outcome;
     }
 

@@ -7,6 +7,7 @@
 #include "sim/hardware/machine.h"
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/network_sites.h"
+#include "sim/simulate/step_part.h"
 
 #include <optional>
 #include <string>
@@ -79,8 +80,8 @@ struct Simulation {
     std::int64_t capacityBytes = 0; ///< of a device
     std::int64_t reserveBytes = 0; ///< of it, kept for the runtime and fragmentation
     bool fits = false; ///< peak <= capacity - reserve
-    std::string
-        boundBy; ///< "compute", "memory bandwidth", "launch overhead", the collective that is waited for longest: "all_reduce over data", or "host link"
+    StepPart
+        boundBy; ///< what computing takes most time for, the collective that is waited for longest, the host's link, or the bubble
     std::vector<SimulatedCollective> collectives; ///< of the device whose times these are
     std::vector<StageUse>
         otherStages; ///< of a pipeline: the collectives and messages of other stages, in which that device has no part

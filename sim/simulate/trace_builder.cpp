@@ -472,21 +472,22 @@ void TraceBuilder::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint
 }
 
 /// The collective, or the host's link, that is waited for longest, when waiting takes longer than computing; otherwise what computing spends most of its time on.
-std::string TraceBuilder::boundBy() const
+StepPart TraceBuilder::boundBy() const
 {
-    std::map<std::string, double> share;
+    using enum StepPart::Kind;
+    std::map<StepPart, double> share;
     if (m_result.bubbleSeconds > std::max(m_result.computeSeconds, m_result.exposedSeconds))
-        return "pipeline bubble";
+        return {Bubble};
     if (m_result.exposedSeconds > m_result.computeSeconds) {
         for (const SimulatedCollective& collective : m_result.collectives)
-            share[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+            share[{Collective, collective.use.kind, collective.use.axes}] += collective.exposedSeconds;
         if (m_result.hostExposedSeconds > 0.0)
-            share["host link"] = m_result.hostExposedSeconds;
+            share[{HostLink}] = m_result.hostExposedSeconds;
     }
     if (share.empty()) {
-        share["compute"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];
-        share["memory bandwidth"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
-        share["launch overhead"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
+        share[{Compute}] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];
+        share[{Memory}] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
+        share[{Launch}] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
     }
     return std::max_element(share.begin(), share.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
 }

@@ -127,7 +127,7 @@ private:
     void expose(Ticks from, Ticks to);
     void finishCollectives();
     void numberCollectivesOfSlices();
-    std::string boundBy() const;
+    StepPart boundBy() const;
 
     NetworkSites& m_sites;
     std::vector<StageWork> m_stages;

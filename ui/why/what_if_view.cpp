@@ -134,7 +134,7 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials, bool isAll)
     if (!m_trials.empty()) {
         QTreeWidgetItem* row = add(tr("As it is now"),
             {text(formatSeconds(now.stepSeconds)), {}, memoryText(now.peakBytes, now.fits), {},
-                text(formatSeconds(now.exposedSeconds)), shownSentence(now.boundBy)});
+                text(formatSeconds(now.exposedSeconds)), shownSentence(now.boundBy.text())});
         QFont bold = m_table->font();
         bold.setBold(true);
         for (int column = 0; column < m_table->columnCount(); ++column)
@@ -153,7 +153,7 @@ void WhatIfView::showTrials(std::vector<sim::ReportTrial> trials, bool isAll)
             {text(formatSeconds(trial.stepSeconds)), differenceText(ofRow * static_cast<double>(trial.batch), trial.stepSeconds),
                 memoryText(trial.peakBytes, trial.fits),
                 changeText(static_cast<double>(now.peakBytes), static_cast<double>(trial.peakBytes)),
-                text(formatSeconds(trial.exposedSeconds)), shownSentence(trial.boundBy)});
+                text(formatSeconds(trial.exposedSeconds)), shownSentence(trial.boundBy.text())});
         row->setToolTip(0, text(trial.what + "\n" + join(trial.settings, "\n")));
     }
     for (int row = 0; row < m_table->topLevelItemCount() && !chosen.isEmpty(); ++row) {

@@ -241,7 +241,7 @@ void Headline::showSimulation(const sim::Simulation& simulation)
     m_memory.note->setText((simulation.fits ? tr("of %1: fits") : tr("of %1: too much")).arg(bytes(usable)));
     colourText(m_memory.note, simulation.fits ? ColourRole::MutedText : ColourRole::Error);
     const std::string peak = simulation.peakHow.substr(0, simulation.peakHow.find(':')); // without how it comes about
-    QStringList bound = {tr("bound by %1").arg(shownSentence(simulation.boundBy)),
+    QStringList bound = {tr("bound by %1").arg(shownSentence(simulation.boundBy.text())),
         tr("MFU %1 of %2").arg(percent(simulation.mfu), QString::fromStdString(peak))};
     if (simulation.bubbleSeconds > 0.0)
         bound << tr("bubble %1").arg(seconds(simulation.bubbleSeconds));

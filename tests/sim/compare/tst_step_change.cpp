@@ -67,7 +67,7 @@ Simulation withOther(double seconds, double bytes)
 double sumOf(const StepChange& change)
 {
     double sum = 0.0;
-    for (const StepPart& part : change.parts)
+    for (const StepDifference& part : change.parts)
         sum += part.seconds();
     return sum;
 }

@@ -401,7 +401,7 @@ void TestExamples::widthFlipsTheBound()
     QVERIFY2(narrow && wide, narrow ? "" : describe(narrow.error()).c_str());
     QVERIFY(narrow->simulation.exposedSeconds > narrow->simulation.computeSeconds);
     QVERIFY(wide->simulation.exposedSeconds < wide->simulation.computeSeconds);
-    QCOMPARE(QString::fromStdString(wide->simulation.boundBy), QString("compute"));
+    QCOMPARE(QString::fromStdString(wide->simulation.boundBy.text()), QString("compute"));
     QVERIFY(wide->simulation.fits);
     QVERIFY(wide->simulation.mfu > 0.0 && wide->simulation.mfu < 1.0);
 }
