@@ -2,6 +2,7 @@
 #include "core/draw/topology_canvas.h"
 
 #include "core/support/counted.h"
+#include "core/support/find.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -35,9 +36,7 @@ DeviceColours coloursOf(const TopologyDrawing& drawing)
 
 const DrawnMeshAxis* findAxis(const TopologyDrawing& drawing, const std::string& name)
 {
-    const auto found = std::find_if(
-        drawing.meshAxes.begin(), drawing.meshAxes.end(), [&](const DrawnMeshAxis& axis) { return axis.name == name; });
-    return found == drawing.meshAxes.end() ? nullptr : &*found;
+    return findBy(drawing.meshAxes, name, &DrawnMeshAxis::name);
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name)

@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -364,25 +363,6 @@ IndexBox wholeBox(const Shape& shape)
     for (const std::int64_t size : shape)
         box.push_back({0, size});
     return box;
-}
-
-IndexBox intersection(const IndexBox& a, const IndexBox& b)
-{
-    assert(a.size() == b.size());
-    IndexBox common;
-    for (std::size_t dim = 0; dim < a.size(); ++dim) {
-        const std::int64_t start = std::max(a[dim].start, b[dim].start);
-        common.push_back({start, std::max(start, std::min(a[dim].stop, b[dim].stop))});
-    }
-    return common;
-}
-
-std::int64_t boxElements(const IndexBox& box)
-{
-    std::int64_t count = 1;
-    for (const IndexRange& range : box)
-        count *= range.size();
-    return count;
 }
 
 } // namespace meshwright

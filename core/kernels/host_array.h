@@ -112,10 +112,4 @@ void copyBox(std::byte* to, const CopyEnd& target, const std::byte* from, const 
 /// The whole of an array as a box.
 IndexBox wholeBox(const Shape& shape);
 
-/// The common part of two boxes of one rank; empty ranges where they do not meet.
-IndexBox intersection(const IndexBox& a, const IndexBox& b);
-
-/// The number of elements in a box.
-std::int64_t boxElements(const IndexBox& box);
-
 } // namespace meshwright

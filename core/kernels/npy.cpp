@@ -3,6 +3,7 @@
 
 #include "core/support/checked.h"
 #include "core/support/file.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -155,14 +156,6 @@ private:
 
     std::string_view m_text;
 };
-
-std::uint64_t littleEndian(std::string_view bytes)
-{
-    std::uint64_t value = 0;
-    for (std::size_t i = bytes.size(); i-- > 0;)
-        value = value << 8U | static_cast<unsigned char>(bytes[i]);
-    return value;
-}
 
 /// Splits the file into its header's text and its data.
 Result<std::pair<std::string_view, std::string_view>> parts(std::string_view bytes, const Place& place)

@@ -3,17 +3,14 @@
 
 #include "core/partition/reshard_passes.h"
 #include "core/program/transform.h"
+#include "core/support/find.h"
 #include "core/support/text.h"
-
-#include <algorithm>
 
 namespace meshwright {
 
 const DeviceFunction* DeviceStage::find(std::string_view name) const
 {
-    const auto found
-        = std::find_if(functions.begin(), functions.end(), [&](const DeviceFunction& f) { return f.function.name == name; });
-    return found == functions.end() ? nullptr : &*found;
+    return findBy(functions, name, [](const DeviceFunction& f) -> const std::string& { return f.function.name; });
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #include "core/program/op.h"
 
 #include "core/program/complex_splat.h"
+#include "core/support/find.h"
 
 #include <algorithm>
 #include <array>
@@ -58,8 +59,7 @@ std::optional<OpKind> parseOpKind(std::string_view name)
 
 const KeptAttribute* findAttribute(const KeptAttributes& attributes, std::string_view name)
 {
-    const auto found = std::find_if(attributes.begin(), attributes.end(), [&](const KeptAttribute& a) { return a.name == name; });
-    return found == attributes.end() ? nullptr : &*found;
+    return findBy(attributes, name, &KeptAttribute::name);
 }
 
 const char* phaseName(Phase phase)

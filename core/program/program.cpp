@@ -2,6 +2,7 @@
 #include "core/program/program.h"
 
 #include "core/program/eight_bits.h"
+#include "core/support/find.h"
 
 #include <fmt/format.h>
 
@@ -100,13 +101,12 @@ std::string valueText(const Function& function, ValueId value)
 
 const Function* Program::find(std::string_view name) const
 {
-    const auto found = std::find_if(functions.begin(), functions.end(), [&](const Function& f) { return f.name == name; });
-    return found == functions.end() ? nullptr : &*found;
+    return findBy(functions, name, &Function::name);
 }
 
 Function* Program::find(std::string_view name)
 {
-    return const_cast<Function*>(std::as_const(*this).find(name));
+    return findBy(functions, name, &Function::name);
 }
 
 } // namespace meshwright

@@ -6,25 +6,6 @@
 
 namespace meshwright {
 
-namespace {
-
-IndexBox commonPart(const IndexBox& a, const IndexBox& b)
-{
-    IndexBox common;
-    for (std::size_t dim = 0; dim < a.size(); ++dim) {
-        const std::int64_t start = std::max(a[dim].start, b[dim].start);
-        common.push_back({start, std::max(start, std::min(a[dim].stop, b[dim].stop))});
-    }
-    return common;
-}
-
-bool hasElements(const IndexBox& box)
-{
-    return std::all_of(box.begin(), box.end(), [](const IndexRange& range) { return range.size() > 0; });
-}
-
-} // namespace
-
 std::vector<std::vector<MovedPart>> movedParts(
     const Shape& shape, const TensorSharding& from, const ReshardStep& step, const Mesh& mesh)
 {
@@ -51,8 +32,8 @@ std::vector<std::vector<MovedPart>> movedParts(
             std::set<IndexBox> taken;
             const auto take = [&](std::int64_t giver) {
                 const IndexBox held = shardBox(shape, from, mesh, giver);
-                const IndexBox common = commonPart(wanted, held);
-                if (hasElements(common) && taken.insert(held).second)
+                const IndexBox common = intersection(wanted, held);
+                if (boxElements(common) > 0 && taken.insert(held).second)
                     partsAt(position).push_back({common, {giver}});
             };
             take(position);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/pipeline_stages.h"
 
+#include "core/support/find.h"
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -42,8 +44,7 @@ std::size_t PipelineStages::Stage::find(const StageArray& what, std::size_t piec
 
 PipelineStages::StageFunction* PipelineStages::Stage::function(const std::string& name)
 {
-    const auto found = std::find_if(functions.begin(), functions.end(), [&](const StageFunction& f) { return f.name == name; });
-    return found == functions.end() ? nullptr : &*found;
+    return findBy(functions, name, &StageFunction::name);
 }
 
 IndexBox PipelineStages::Stage::boxOf(const Array& array, std::int64_t position) const

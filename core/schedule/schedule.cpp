@@ -5,6 +5,7 @@
 #include "core/schedule/fused_update.h"
 #include "core/schedule/fusion.h"
 #include "core/schedule/node_order.h"
+#include "core/support/find.h"
 
 #include <fmt/format.h>
 
@@ -31,9 +32,7 @@ const char* schedulePolicyName(SchedulePolicy policy)
 
 const ScheduledFunction* ScheduledStage::find(std::string_view name) const
 {
-    const auto found = std::find_if(
-        functions.begin(), functions.end(), [&](const ScheduledFunction& f) { return f.device.function.name == name; });
-    return found == functions.end() ? nullptr : &*found;
+    return findBy(functions, name, [](const ScheduledFunction& f) -> const std::string& { return f.device.function.name; });
 }
 
 namespace {

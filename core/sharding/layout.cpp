@@ -42,6 +42,25 @@ Shape startIn(const IndexBox& part, const IndexBox& holder)
     return start;
 }
 
+IndexBox intersection(const IndexBox& a, const IndexBox& b)
+{
+    assert(a.size() == b.size());
+    IndexBox common;
+    for (std::size_t dim = 0; dim < a.size(); ++dim) {
+        const std::int64_t start = std::max(a[dim].start, b[dim].start);
+        common.push_back({start, std::max(start, std::min(a[dim].stop, b[dim].stop))});
+    }
+    return common;
+}
+
+std::int64_t boxElements(const IndexBox& box)
+{
+    std::int64_t count = 1;
+    for (const IndexRange& range : box)
+        count *= range.size();
+    return count;
+}
+
 IndexBox shardBox(const Shape& shape, const TensorSharding& sharding, const Mesh& mesh, std::int64_t position)
 {
     assert(sharding.dims.size() == shape.size());

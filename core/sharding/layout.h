@@ -48,6 +48,12 @@ Shape startsOf(const IndexBox& box);
 /// Where `part` begins within `holder`, along each dimension.
 Shape startIn(const IndexBox& part, const IndexBox& holder);
 
+/// The common part of two boxes of one rank; empty ranges where they do not meet.
+IndexBox intersection(const IndexBox& a, const IndexBox& b);
+
+/// The number of elements in a box.
+std::int64_t boxElements(const IndexBox& box);
+
 /// The box that the device at mesh position `position` holds. Tiles have size ceil(n / pieces); the last ones may be short or empty.
 IndexBox shardBox(const Shape& shape, const TensorSharding& sharding, const Mesh& mesh, std::int64_t position);
 

@@ -4,6 +4,7 @@
 #include "core/models/array_name.h"
 #include "core/study/logical_names.h"
 #include "core/support/checked.h"
+#include "core/support/find.h"
 
 #include <fmt/format.h>
 
@@ -206,9 +207,7 @@ std::vector<AssignedSpec> assignedSpecs(const Study& study)
 
 const AssignedSpec* StudyArrays::assignedTo(const std::string& name) const
 {
-    const auto found
-        = std::ranges::find(assigned, name, [](const AssignedSpec& one) -> const std::string& { return one.array.name; });
-    return found == assigned.end() ? nullptr : &*found;
+    return findBy(assigned, name, [](const AssignedSpec& one) -> const std::string& { return one.array.name; });
 }
 
 StudyArrays arraysOf(const Study& study)

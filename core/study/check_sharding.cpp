@@ -26,10 +26,10 @@ std::vector<std::vector<MeshAxis>> meshesOf(const Study& study)
     return all;
 }
 
-class ShardingCheck {
+class ShardingCheck : StudyFindings {
 public:
     ShardingCheck(const Study& study, const ShardingKnowns& known)
-        : m_study(study)
+        : StudyFindings{study, {}}
         , m_known(known)
     {
     }
@@ -37,13 +37,6 @@ public:
     Problems run();
 
 private:
-    Problem& report(const char* id, std::string message, std::string fix, const std::string& path, std::string rule = {},
-        Severity severity = Severity::Error)
-    {
-        return m_problems.emplace_back(
-            Problem{id, std::move(message), std::move(fix), m_study.placeOf(path), severity, std::move(rule), {}});
-    }
-
     void checkNames(const std::vector<StudyArray>& arrays);
     void checkRuleUse(const std::vector<AssignedSpec>& assigned);
     bool checkAxes(const PartitionSpec& spec, const std::string& path);
@@ -51,9 +44,7 @@ private:
     void checkMicrobatch(const AssignedSpec& assigned, const std::vector<MeshAxis>& mesh, const std::string& where);
     std::vector<std::string> fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned);
 
-    const Study& m_study;
     const ShardingKnowns& m_known;
-    Problems m_problems;
     int m_fixes = 0; ///< of specs, that were worked out
 };
 

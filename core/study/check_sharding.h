@@ -17,6 +17,20 @@ struct ShardingKnowns {
     const std::vector<AssignedSpec>* assigned; ///< null: some size is not sound
 };
 
+/// What a check of a study finds.
+struct StudyFindings {
+    /// The problem that was added, so that the settings which fix it can be.
+    Problem& report(const char* id, std::string message, std::string fix, const std::string& path, std::string rule = {},
+        Severity severity = Severity::Error)
+    {
+        return m_problems.emplace_back(
+            Problem{id, std::move(message), std::move(fix), m_study.placeOf(path), severity, std::move(rule), {}});
+    }
+
+    const Study& m_study;
+    Problems m_problems;
+};
+
 /// What is wrong with a study's specs and rules.
 /// Problems: MW1101 to MW1104 of a spec, MW1401 and MW1427 of a rule, MW1429 a spec of an array that is not there, MW1431 (a warning) a rule that
 /// decides nothing.

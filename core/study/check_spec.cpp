@@ -6,7 +6,6 @@
 #include "core/support/text.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace meshwright {
 
@@ -23,9 +22,7 @@ std::vector<std::string> namesOf(const std::vector<MeshAxis>& mesh)
 /// The word, the quoted name or the mark at a position; the last word of the text when the position is past the end.
 TextRange tokenAt(std::string_view text, std::size_t at)
 {
-    const auto isWord = [&](std::size_t i) {
-        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '_');
-    };
+    const auto isWord = [&](std::size_t i) { return i < text.size() && isNameLetter(text[i]); };
     const bool pastEnd = at >= text.size();
     while (at > 0 && (at >= text.size() || text[at] == ' '))
         --at; // the end, and the gap before what is missing, show at what stands before

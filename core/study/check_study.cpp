@@ -27,10 +27,10 @@ constexpr std::int64_t kDigitsTokens = 27; // 17 shades and 10 classes
 /// Of the speed of a device, or of a link's bandwidth: what is slower is not a machine that trains.
 constexpr double kLeastShare = 1e-3;
 
-class Checker {
+class Checker : StudyFindings {
 public:
     Checker(const Study& study, const ReadGaps& gaps)
-        : m_study(study)
+        : StudyFindings{study, {}}
         , m_gaps(gaps)
         , m_axisNames(axisNames())
     {
@@ -56,14 +56,6 @@ public:
     }
 
 private:
-    /// The problem that was added, so that the settings which fix it can be.
-    Problem& report(const char* id, std::string message, std::string fix, const std::string& path, std::string rule = {},
-        Severity severity = Severity::Error)
-    {
-        return m_problems.emplace_back(
-            Problem{id, std::move(message), std::move(fix), m_study.placeOf(path), severity, std::move(rule), {}});
-    }
-
     /// True when the size is in its range. A size that is too small is fixed by the least one.
     bool checkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path,
         std::int64_t most = kLargestDimension)
@@ -130,12 +122,10 @@ private:
         return *m_assigned;
     }
 
-    const Study& m_study;
     const ReadGaps& m_gaps;
     const std::vector<std::string> m_axisNames;
     std::optional<std::vector<StudyArray>> m_arrays; ///< derived when they are first needed
     std::optional<std::vector<AssignedSpec>> m_assigned;
-    Problems m_problems;
     bool m_sizesGood = true; ///< of the model, the batch and all meshes
 };
 

@@ -9,10 +9,10 @@
 #include "core/study/yaml_text.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -160,13 +160,12 @@ void StudyReader::reportUnknownKeys()
 /// Settings that give the value of an unknown key to the key that was meant, where its mapping has that and nobody gave it.
 std::vector<std::string> StudyReader::renamed(const UnknownKey& unknown) const
 {
-    const auto isPlain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
     const std::vector<std::string>& known = m_keys.at(unknown.around);
     const std::string own(ownKey(unknown.key));
     const auto meant = std::ranges::find(known, own) != known.end() ? own : nearestName(unknown.key, known);
     const DocNode& value = *unknown.mapping->find(unknown.key);
     if (!meant || unknown.mapping->find(*meant) != nullptr || value.kind == DocNode::Kind::Null
-        || !std::ranges::all_of(unknown.key, isPlain))
+        || !std::ranges::all_of(unknown.key, isNameLetter))
         return {};
     const std::string around = unknown.around.empty() ? std::string() : unknown.around + ".";
     return {

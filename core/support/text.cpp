@@ -25,6 +25,19 @@ std::string_view trimmed(std::string_view text)
     return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+bool isNameLetter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::uint64_t littleEndian(std::string_view bytes)
+{
+    std::uint64_t value = 0;
+    for (std::size_t i = bytes.size(); i-- > 0;)
+        value = value << 8U | static_cast<unsigned char>(bytes[i]);
+    return value;
+}
+
 std::string lowerCase(std::string_view text)
 {
     std::string lower(text);

@@ -16,6 +16,12 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 /// `text` without white space at either end.
 std::string_view trimmed(std::string_view text);
 
+/// True of letters from A to Z, digits and `_`, whatever the locale.
+bool isNameLetter(char c);
+
+/// The number that bytes make, the least significant first. Precondition: at most eight.
+std::uint64_t littleEndian(std::string_view bytes);
+
 /// `text` with the letters A to Z small, whatever the locale.
 std::string lowerCase(std::string_view text);
 

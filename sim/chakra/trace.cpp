@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/chakra/trace.h"
 
+#include "core/support/find.h"
 #include "sim/chakra/wire.h"
 
 #include <fmt/format.h>
@@ -259,8 +260,7 @@ Result<Done> checkGraph(const ChakraTrace& trace, const std::string& file)
 
 const ChakraAttribute* find(const ChakraNode& node, std::string_view name)
 {
-    const auto found = std::ranges::find(node.attributes, name, &ChakraAttribute::name);
-    return found == node.attributes.end() ? nullptr : &*found;
+    return findBy(node.attributes, name, &ChakraAttribute::name);
 }
 
 } // namespace

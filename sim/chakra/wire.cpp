@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/chakra/wire.h"
 
+#include "core/support/text.h"
+
 #include <bit>
 #include <limits>
 
@@ -14,14 +16,6 @@ void appendVarint(std::string& to, std::uint64_t value)
     for (; value > kLow; value >>= 7U)
         to.push_back(static_cast<char>((value & kLow) | 0x80U));
     to.push_back(static_cast<char>(value));
-}
-
-std::uint64_t littleEndian(std::string_view bytes)
-{
-    std::uint64_t value = 0;
-    for (std::size_t i = bytes.size(); i > 0; --i)
-        value = value << 8U | static_cast<unsigned char>(bytes[i - 1]);
-    return value;
 }
 
 } // namespace

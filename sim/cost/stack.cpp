@@ -3,6 +3,7 @@
 
 #include "core/study/transformer_keys.h"
 #include "core/support/file.h"
+#include "core/support/find.h"
 #include "core/support/pattern.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
@@ -30,8 +31,7 @@ struct Named {
 template <typename Field, std::size_t N>
 const Named<Field>* named(const std::array<Named<Field>, N>& table, std::string_view name)
 {
-    const auto found = std::find_if(table.begin(), table.end(), [&](const Named<Field>& row) { return row.name == name; });
-    return found == table.end() ? nullptr : &*found;
+    return findBy(table, name, &Named<Field>::name);
 }
 
 constexpr std::array<Named<double StackConstants::*>, 22> kConstants{

@@ -2,6 +2,7 @@
 #include "sim/hardware/topology.h"
 
 #include "core/support/counted.h"
+#include "core/support/find.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -88,8 +89,7 @@ double Topology::injectionBytesPerSecond(DeviceId device) const
 
 const PhysicalAxis* Topology::network() const
 {
-    const auto found = std::ranges::find(m_axes, AxisKind::Network, &PhysicalAxis::kind);
-    return found == m_axes.end() ? nullptr : &*found;
+    return findBy(m_axes, AxisKind::Network, &PhysicalAxis::kind);
 }
 
 Topology Topology::withNetwork(const PhysicalAxis& network) const

@@ -13,11 +13,6 @@ namespace meshwright::sim {
 
 namespace {
 
-bool isNameLetter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /// The length of the name at the beginning; 0: none.
 std::size_t nameLength(std::string_view text)
 {

@@ -3,6 +3,7 @@
 
 #include "core/draw/svg.h"
 #include "core/program/spoken_op.h"
+#include "core/support/find.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/report/report_parts.h"
@@ -309,14 +310,12 @@ const char* reportToneName(ReportTone tone)
 
 const ReportSection* Report::findSection(std::string_view id) const
 {
-    const auto found = std::find_if(sections.begin(), sections.end(), [&](const ReportSection& s) { return s.id == id; });
-    return found == sections.end() ? nullptr : &*found;
+    return findBy(sections, id, &ReportSection::id);
 }
 
 const ReportAnswer* Report::findAnswer(std::string_view id) const
 {
-    const auto found = std::find_if(answers.begin(), answers.end(), [&](const ReportAnswer& a) { return a.id == id; });
-    return found == answers.end() ? nullptr : &*found;
+    return findBy(answers, id, &ReportAnswer::id);
 }
 
 Report buildReport(const ReportInputs& given)

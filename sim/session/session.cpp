@@ -2,6 +2,7 @@
 #include "sim/session/session.h"
 
 #include "core/program/transform.h"
+#include "core/support/find.h"
 #include "sim/session/machine_lints.h"
 
 #include <algorithm>
@@ -37,8 +38,7 @@ std::vector<ProgramArray> arraysOf(const BuiltPhase& built)
 
 const ProgramArray* Analysis::findArray(const std::string& name) const
 {
-    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const ProgramArray& array) { return array.name == name; });
-    return found == arrays.end() ? nullptr : &*found;
+    return findBy(arrays, name, &ProgramArray::name);
 }
 
 std::string Analysis::reasonOf(const ProgramArray& array) const

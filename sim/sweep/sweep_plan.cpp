@@ -107,10 +107,7 @@ std::vector<std::string> factorNames(std::string_view text)
     std::vector<std::string> names;
     for (const std::string& part : split(text.substr(0, equals), '*')) {
         const std::string_view name = trimmed(part);
-        const bool identifier = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-        });
-        if (!identifier)
+        if (name.empty() || !std::ranges::all_of(name, isNameLetter))
             return {};
         names.emplace_back(name);
     }
