@@ -130,10 +130,7 @@ private:
             {"mesh", m_checkpoint.state.mesh}, {"step", std::to_string(m_checkpoint.state.step)}};
         for (const auto& [a, p] : share.parts) {
             const ArrayToSave& array = m_arrays[a];
-            Shape shape;
-            for (const IndexRange& range : array.pieces[p].box)
-                shape.push_back(range.size());
-            entries.push_back({array.name, {array.type.dtype, shape}, 0});
+            entries.push_back({array.name, {array.type.dtype, extentsOf(array.pieces[p].box)}, 0});
             metadata[array.name] = fmt::format("{} of {}", boxText(array.pieces[p].box), typeText(array.type));
         }
         const std::string header = safetensorsHeader(entries, metadata);

@@ -180,10 +180,7 @@ public:
     Result<HostArray> read(std::size_t index, const IndexBox& box)
     {
         const CheckpointArray& array = m_checkpoint.arrays[index];
-        Shape shape;
-        for (const IndexRange& range : box)
-            shape.push_back(range.size());
-        HostArray result(TensorType{array.type.dtype, shape});
+        HostArray result(TensorType{array.type.dtype, extentsOf(box)});
         std::int64_t filled = 0;
         for (const CheckpointPiece& piece : array.pieces) {
             Problems problems;

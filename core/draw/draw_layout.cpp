@@ -550,9 +550,7 @@ private:
 
     std::string bytesText(const Shard& shard) const
     {
-        Shape shape;
-        for (const IndexRange& range : shard.box)
-            shape.push_back(range.size());
+        const Shape shape = extentsOf(shard.box);
         const auto bytes = [&](const Shape& sizes) {
             double product = static_cast<double>(m_drawing.elementBytes);
             for (const std::int64_t size : sizes)

@@ -177,14 +177,6 @@ void withType(DType dtype, Body body)
     }
 }
 
-Shape sizesOf(const IndexBox& box)
-{
-    Shape sizes;
-    for (const IndexRange& range : box)
-        sizes.push_back(range.size());
-    return sizes;
-}
-
 } // namespace
 
 AlignedBytes::AlignedBytes(std::int64_t size)
@@ -279,7 +271,7 @@ HostArray HostArray::converted(DType dtype) const
 
 HostArray HostArray::slice(const IndexBox& box) const
 {
-    HostArray part(TensorType{m_type.dtype, sizesOf(box)});
+    HostArray part(TensorType{m_type.dtype, extentsOf(box)});
     const Shape origin(box.size(), 0);
     const Shape start = startsOf(box);
     copyBox(part.data(), {part.m_type.shape, origin}, data(), {m_type.shape, start}, part.m_type.shape, byteSize(m_type.dtype));
@@ -288,7 +280,7 @@ HostArray HostArray::slice(const IndexBox& box) const
 
 void HostArray::assign(const IndexBox& box, const HostArray& part)
 {
-    assert(part.m_type.dtype == m_type.dtype && part.m_type.shape == sizesOf(box));
+    assert(part.m_type.dtype == m_type.dtype && part.m_type.shape == extentsOf(box));
     const Shape origin(box.size(), 0);
     const Shape start = startsOf(box);
     copyBox(data(), {m_type.shape, start}, part.data(), {part.m_type.shape, origin}, part.m_type.shape, byteSize(m_type.dtype));

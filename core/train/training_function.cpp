@@ -280,12 +280,8 @@ Result<std::int64_t> TrainingFunction::copyFromArgument(
                     = from.readArgumentPiece(sourceArgument, isOwn ? holder : givers.front(), Ranks::Readers::All)
                           .slice(within(common, held));
                 moved += isOwn ? 0 : given.bytes();
-                if (!piece) {
-                    Shape shape;
-                    for (const IndexRange& range : box)
-                        shape.push_back(range.size());
-                    piece.emplace(TensorType{given.type().dtype, shape});
-                }
+                if (!piece)
+                    piece.emplace(TensorType{given.type().dtype, extentsOf(box)});
                 piece->assign(within(common, box), given);
             }
             if (piece)
