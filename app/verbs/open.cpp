@@ -41,7 +41,7 @@ Result<Done> sayWhatItIs(const std::string& text, const OpenOptions& options, co
     if (pages::isTrusted(text))
         return Done{};
     output.narrate(options.isUnsafe
-            ? "a page is a program: this one runs with all your rights (--unsafe)"
+            ? "a page runs code that its author wrote: this one runs with all your rights (--unsafe)"
             : "a page runs code that its author wrote: it runs without network, without other programs, and without your files"
                 + (options.folder.empty() ? std::string() : " outside of " + options.folder));
     return options.isTrusted ? pages::trust(text) : Result<Done>(Done{});

@@ -303,7 +303,8 @@ Result<Done> readNotebook(Page& page)
     page.isNotebook = true;
     const Json document = parsedJson(page.text);
     if (!document.is_object() || !document.contains("cells") || !document["cells"].is_array())
-        return Problem{"MW1564", "the file is not a notebook: it is not JSON with a list of \"cells\"", "save it again in Jupyter"};
+        return Problem{
+            "MW1564", "the file is not a notebook: it is not JSON with a list of \"cells\"", "save it again in Jupyter"};
     for (const Json& cell : document["cells"]) {
         if (!cell.is_object())
             continue;

@@ -615,10 +615,10 @@ void TestOpenVerb::keepsFilesOfItsFolder()
 void TestOpenVerb::saysOnceWhatAPageIs()
 {
     const QString page = file("page.py", "x = 'a page that nobody has seen'");
-    QVERIFY(said(open({page})).contains("a page is a program"));
-    QVERIFY(said(open({page, "--trust"})).contains("a page is a program"));
-    QVERIFY(!said(open({page})).contains("a page is a program"));
-    QVERIFY(said(open({file("page.py", "x = 'another'")})).contains("a page is a program"));
+    QVERIFY(said(open({page})).contains("a page runs code"));
+    QVERIFY(said(open({page, "--trust"})).contains("a page runs code"));
+    QVERIFY(!said(open({page})).contains("a page runs code"));
+    QVERIFY(said(open({file("page.py", "x = 'another'")})).contains("a page runs code"));
 }
 
 void TestOpenVerb::notInstalled()

@@ -225,7 +225,7 @@ void TestSearchView::plansAreSimulatedBeforeTheirReader()
     QCOMPARE(mesh(), chosen);
     const auto labels = searched.view.findChildren<QLabel*>();
     QVERIFY(std::any_of(labels.begin(), labels.end(),
-        [](const QLabel* label) { return label->text().contains(" were simulated") && label->text().contains(": gap "); }));
+        [](const QLabel* label) { return label->text().contains(" simulated, ") && label->text().contains(": gap "); }));
 }
 
 /// What the row says is what the study that it becomes gives.
