@@ -167,7 +167,8 @@ void addSearch(VerbTable& table)
     app.add_option("--seq", options->words.sequence, "Tokens per sequence (default: 4k, or the model's number of positions)")
         ->type_name("N");
     app.add_option("--global-batch", options->words.globalBatch, "Sequences per step, instead of --tokens")->type_name("N");
-    app.add_option("--dtype", options->words.format, "Number format of products (default bf16)")->type_name("bf16|fp16|fp8|fp32");
+    app.add_option("--dtype", options->words.format, "Number format of products (default bf16)")
+        ->type_name("bf16|fp16|fp32|tf32|fp8|fp4");
     app.add_option("--fp8", options->words.recipe, "Multiply in 8 bits; the recipe chooses which values share a scale")
         ->type_name("delayed|current|rowwise|blockwise");
     app.add_option("--stack", options->words.stack,
@@ -236,7 +237,7 @@ void addPlan(VerbTable& table)
     app.add_flag("--min-gpus", words.leastChips, "Find the smallest cluster that the model fits");
     app.add_option("--price", words.price, "Dollars per hour and chip (default: the last published price that is known)")
         ->type_name("USD");
-    app.add_option("--dtype", words.format, "Number format of products (default bf16)")->type_name("bf16|fp16|fp8|fp32");
+    app.add_option("--dtype", words.format, "Number format of products (default bf16)")->type_name("bf16|fp16|fp32|tf32|fp8|fp4");
     app.add_option("--stack", words.stack,
            "Software to predict for: " + join(stackWords(), ", ") + " (default: the usual one on the chip)")
         ->type_name("NAME");

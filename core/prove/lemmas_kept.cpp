@@ -112,13 +112,13 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
         return false;
     };
     along.fill = kNoGlobal;
-    const auto tell = [&](std::int64_t low) {
+    const auto describe = [&](std::int64_t low) {
         // What of the padding no window reaches makes no difference.
         text += fmt::format(" {}: {} from {} by {} over {} {}", dim, size, low, sliding.stride, sliding.span, sliding.isDilated);
     };
     if (array.isWhole(dim) || (array.isCopy(dim) && array.dims[dim].axes.empty())) {
         size = local;
-        tell(sliding.low);
+        describe(sliding.low);
         return true;
     }
     const AxisRefs& axes = array.dims[dim].axes;
@@ -131,7 +131,7 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
         along = array.dims[dim];
         along.fill = kNoGlobal;
         size = array.shape[dim];
-        tell(0);
+        describe(0);
         return true;
     }
     const std::int64_t whole = array.shape[dim];
@@ -179,7 +179,7 @@ bool slides(Site& site, const Framed& array, std::size_t dim, const Sliding& sli
             ++element;
         }
     }
-    tell(*low);
+    describe(*low);
     return true;
 }
 

@@ -39,9 +39,6 @@ struct Tile {
 constexpr std::array<Tile, 6> kTiles{
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.96}, {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.62}}};
 
-constexpr std::array kFormats = {
-    MathFormat::Fp32, MathFormat::Tf32, MathFormat::Bf16, MathFormat::Fp16, MathFormat::Fp8, MathFormat::Int8, MathFormat::Fp4};
-
 double padded(double size, double unit)
 {
     return std::ceil(size / unit) * unit;
@@ -92,7 +89,7 @@ Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated, st
 
 Result<DeviceCost> DeviceCost::create(const Machine& machine, const CostOptions& options)
 {
-    for (const MathFormat format : kFormats) {
+    for (const MathFormat format : kMathFormats) {
         if (!matmulRate(machine.chip, format))
             return Problem{"MW1709",
                 fmt::format(
@@ -107,7 +104,7 @@ DeviceCost::DeviceCost(const Chip& chip, const CostOptions& options)
     , m_class(chip.chipClass)
 {
     const StackConstants& constants = options.constants;
-    for (const MathFormat format : kFormats) {
+    for (const MathFormat format : kMathFormats) {
         const auto rate = matmulRate(chip, format).value_or(MatmulRate{});
         m_peaks[static_cast<std::size_t>(format)] = rate.flopsPerSecond;
         m_how[static_cast<std::size_t>(format)] = rate.how;

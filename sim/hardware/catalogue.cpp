@@ -150,8 +150,7 @@ void EntryReader::readPeaks(Chip& chip)
         return;
     }
     const std::string path = m_path + ".peak_flops_per_s";
-    using enum MathFormat;
-    for (const MathFormat format : {Fp32, Tf32, Bf16, Fp16, Fp8, Int8, Fp4}) {
+    for (const MathFormat format : kMathFormats) {
         const char* name = mathFormatName(format);
         if (!peaks->contains(name))
             continue;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace meshwright::sim {
 
 const char* chipClassName(ChipClass chipClass)
@@ -37,6 +39,12 @@ const char* mathFormatName(MathFormat format)
         return "fp4";
     }
     return "";
+}
+
+std::optional<MathFormat> mathFormatNamed(std::string_view name)
+{
+    const auto found = std::ranges::find(kMathFormats, name, mathFormatName);
+    return found == kMathFormats.end() ? std::nullopt : std::optional(*found);
 }
 
 double bytesPerElement(MathFormat format)

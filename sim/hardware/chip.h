@@ -3,12 +3,14 @@
 
 #include "sim/hardware/collective_library.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright::sim {
@@ -28,9 +30,13 @@ const char* chipClassName(ChipClass chipClass);
 
 /// The number formats for which chips state a rate of their own.
 enum class MathFormat : std::uint8_t { Fp32, Tf32, Bf16, Fp16, Fp8, Int8, Fp4 };
+inline constexpr std::array kMathFormats = {
+    MathFormat::Fp32, MathFormat::Tf32, MathFormat::Bf16, MathFormat::Fp16, MathFormat::Fp8, MathFormat::Int8, MathFormat::Fp4};
 
 /// "fp32", "tf32", "bf16", "fp16", "fp8", "int8" or "fp4".
 const char* mathFormatName(MathFormat format);
+/// The inverse; nothing for other words.
+std::optional<MathFormat> mathFormatNamed(std::string_view name);
 
 /// The bytes of one element as it lies in memory (tf32: 4; fp4: 0.5).
 double bytesPerElement(MathFormat format);

@@ -19,9 +19,6 @@ namespace {
 constexpr std::pair<const char*, AxisKind> kAxisKinds[] = {
     {"torus", AxisKind::Torus}, {"switch", AxisKind::Switch}, {"full_mesh", AxisKind::FullMesh}, {"network", AxisKind::Network}};
 
-constexpr MathFormat kFormats[] = {
-    MathFormat::Fp32, MathFormat::Tf32, MathFormat::Bf16, MathFormat::Fp16, MathFormat::Fp8, MathFormat::Int8, MathFormat::Fp4};
-
 /// Values from a description come with this source.
 constexpr const char* kSource = "the hardware file";
 
@@ -192,7 +189,7 @@ void Reader::readChip(const DocNode& node)
         chip.dollarsPerHour = Figure{number(node, path, "dollars_per_hour", 0.0, 1e9, 0.0), kSource};
     if (const DocNode* flops = node.find("flops"); flops != nullptr && isMap(*flops, "chip.flops")) {
         std::vector<std::string> names;
-        for (const MathFormat format : kFormats) {
+        for (const MathFormat format : kMathFormats) {
             names.emplace_back(mathFormatName(format));
             if (flops->find(mathFormatName(format)) != nullptr)
                 chip.peakFlopsPerSecond[format] = {number(*flops, "chip.flops", mathFormatName(format), 1.0, 1e30, 1.0), kSource};

@@ -474,7 +474,7 @@ public:
             addOthers();
             addMoreMemory();
         }
-        m_looked.tell(m_result, m_options.top);
+        m_looked.report(m_result, m_options.top);
     }
 
 private:
@@ -584,7 +584,7 @@ private:
             return;
         FoundPlan plan = search.plan(*more, m_machine);
         if (m_looked.take(plan))
-            tellMoreMemory(m_result, chosen.plan, plan, (kMoreMemory - 1.0) * budget);
+            setMoreMemory(m_result, chosen.plan, plan, (kMoreMemory - 1.0) * budget);
     }
 
     const SearchMachine& m_machine;
@@ -645,7 +645,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
                 result.plans = {mesh->plan(*best, machine)};
         }
         for (FoundPlan& plan : result.plans)
-            tellShares(plan, 0.0);
+            setShares(plan, 0.0);
         result.changes.push_back("more chips, a smaller batch, or chips with more memory");
         return result;
     }

@@ -506,7 +506,7 @@ std::vector<FoundPlan> PlanTrials::Work::plans() const
         if (!plan.simulatedSeconds) {
             if (notSimulated.insert(meshText(plan.mesh)).second)
                 addNew(m_notes.notSimulated, fmt::format("{}: {}", meshText(plan.mesh), one.whyNot));
-            tellShares(plan, 0.0);
+            setShares(plan, 0.0);
         }
         if (!one.isRefused)
             (plan.fits ? plans : tooLarge).push_back(std::move(plan));
@@ -642,7 +642,7 @@ std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans)
     return plans;
 }
 
-void tellLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf)
+void setLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf)
 {
     for (std::size_t i = 1; i < plans.size() && plans.front().simulatedSeconds; ++i) {
         if (plans[i].simulatedSeconds)
@@ -671,10 +671,10 @@ void takeTrial(FoundPlan& plan, PlanTrial trial)
     plan.time = std::move(trial.time);
     plan.memory = std::move(trial.memory);
     plan.live = std::move(trial.live);
-    tellShares(plan, trial.reserveBytes);
+    setShares(plan, trial.reserveBytes);
 }
 
-void tellShares(FoundPlan& plan, double reserveBytes)
+void setShares(FoundPlan& plan, double reserveBytes)
 {
     std::vector<std::string> sentences;
     const double needed = plan.peakBytes + (reserveBytes > 0.0 ? reserveBytes : amountOf(plan.memory, "reserve"));

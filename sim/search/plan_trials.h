@@ -82,7 +82,7 @@ std::vector<FoundPlan> quickestOf(std::vector<FoundPlan> plans);
 std::vector<FoundPlan> frontOf(const std::vector<FoundPlan>& fitting, double slack);
 
 /// Says of each simulated plan, in front of its sentences, what it loses against the first one.
-void tellLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf);
+void setLosses(std::vector<FoundPlan>& plans, const CauseOf& causeOf);
 
 /// What a device needs, the runtime's share too.
 double bytesOf(const FoundPlan& plan);
@@ -91,7 +91,7 @@ double bytesOf(const FoundPlan& plan);
 void takeTrial(FoundPlan& plan, PlanTrial trial);
 
 /// Sentences of a plan's time and memory before those that it has.
-void tellShares(FoundPlan& plan, double reserveBytes);
+void setShares(FoundPlan& plan, double reserveBytes);
 
 /// Why a simulated plan takes longer than another one: the part that grew most, with its cause, and what is won elsewhere where that is most of it.
 /// "tensor=16 crosses the host: +38 % exposed all_reduce over tensor".

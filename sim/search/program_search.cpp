@@ -220,7 +220,7 @@ private:
     void addPlans();
     void addFront();
     void addTemplates();
-    void tellTemplates();
+    void setTemplates();
     void addOthers();
     void addMemoryPrice();
     void reportSmallest();
@@ -384,7 +384,7 @@ void ProgramSearch::addTemplates()
 }
 
 /// Against the best of all that was looked at.
-void ProgramSearch::tellTemplates()
+void ProgramSearch::setTemplates()
 {
     for (const Kind& kind : m_kinds)
         m_result.templates.push_back(scoreOf(
@@ -445,7 +445,7 @@ void ProgramSearch::addMemoryPrice()
         return;
     FoundPlan plan = planOf(plans, more.front.front());
     if (m_looked.take(plan))
-        tellMoreMemory(m_result, best.plan, plan, (kMoreMemory - 1.0) * m_budget);
+        setMoreMemory(m_result, best.plan, plan, (kMoreMemory - 1.0) * m_budget);
 }
 
 /// Nothing fits: the least that any mesh needs.
@@ -465,7 +465,7 @@ void ProgramSearch::reportSmallest()
     if (!least)
         return;
     FoundPlan plan = planOf(*plans, *least);
-    tellShares(plan, 0.0);
+    setShares(plan, 0.0);
     m_result.plans.push_back(std::move(plan));
     const double wanted = least->bytes / kUsableShare;
     m_result.changes.push_back(fmt::format("devices with {} of memory each", formatBytes(wanted)));
@@ -519,9 +519,9 @@ SearchResult ProgramSearch::run()
         addFront();
         addTemplates();
         addOthers();
-        tellTemplates();
+        setTemplates();
         addMemoryPrice();
-        m_result.front = frontOf(m_looked.tell(m_result, m_options.top), kInfinite);
+        m_result.front = frontOf(m_looked.report(m_result, m_options.top), kInfinite);
         m_result.front.resize(std::min(m_result.front.size(), kFrontPoints));
     }
     m_result.wallSeconds = elapsed();

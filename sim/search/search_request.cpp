@@ -184,15 +184,10 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
                         std::max<std::int64_t>(1, (*tokens + work.sequence / 2) / work.sequence) * work.sequence)});
         work.globalBatch = *tokens / work.sequence;
     }
-    bool known = false;
-    using enum MathFormat;
-    for (const MathFormat format : {Fp32, Tf32, Bf16, Fp16, Fp8, Fp4}) {
-        if (words.format == mathFormatName(format)) {
-            work.format = format;
-            known = true;
-        }
-    }
-    if (!known)
+    const auto format = mathFormatNamed(words.format);
+    if (format && *format != MathFormat::Int8) // no training multiplies in it
+        work.format = *format;
+    else
         problems.push_back({"MW1903", fmt::format("--dtype: unknown number format \"{}\"", words.format),
             "one of: fp32, tf32, bf16, fp16, fp8, fp4"});
     if (!words.recipe.empty()) {
@@ -201,7 +196,7 @@ Result<SearchWork> workOf(const SearchWords& words, std::vector<std::string>* no
             if (words.recipe == fp8RecipeName(recipe))
                 work.recipe = recipe;
         }
-        work.format = Fp8;
+        work.format = MathFormat::Fp8;
         if (work.recipe == None)
             problems.push_back({"MW1903", fmt::format("--fp8: unknown recipe \"{}\"", words.recipe),
                 "one of: delayed, current, rowwise, blockwise"});

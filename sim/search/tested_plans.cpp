@@ -33,7 +33,7 @@ TestedPlans::TestedPlans(PlanTest test, std::size_t mostTests, std::stop_token s
 bool TestedPlans::take(FoundPlan& plan)
 {
     if (!m_test) {
-        tellShares(plan, 0.0);
+        setShares(plan, 0.0);
         return true;
     }
     const std::pair key(meshText(plan.mesh), Key(plan.specs, plan.modelSeconds));
@@ -50,7 +50,7 @@ bool TestedPlans::take(FoundPlan& plan)
     return true;
 }
 
-std::vector<FoundPlan> TestedPlans::tell(SearchResult& result, std::vector<FoundPlan> plans, std::size_t top) const
+std::vector<FoundPlan> TestedPlans::report(SearchResult& result, std::vector<FoundPlan> plans, std::size_t top) const
 {
     result.simulated = static_cast<std::int64_t>(m_known.size());
     result.areAnswersSimulated = simulates();
@@ -93,7 +93,7 @@ OtherChoice otherChoice(std::string choice, std::string other, const FoundPlan& 
         whySlower(found, best, noCause)};
 }
 
-void tellMoreMemory(SearchResult& result, const FoundPlan& best, const FoundPlan& more, double moreBytes)
+void setMoreMemory(SearchResult& result, const FoundPlan& best, const FoundPlan& more, double moreBytes)
 {
     const double gained = std::max(0.0, best.seconds() - more.seconds());
     result.secondsPerGib = gained / (moreBytes / kGiB);

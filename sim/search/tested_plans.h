@@ -28,8 +28,9 @@ public:
     bool simulates() const { return static_cast<bool>(m_test); }
 
 protected:
-    /// Tells of the quickest of these that fit, one for each mesh, or where none does of the smallest; of the others why they are slower. Returns those that fit.
-    std::vector<FoundPlan> tell(SearchResult& result, std::vector<FoundPlan> plans, std::size_t top) const;
+    /// Puts the quickest of these that fit into the result, one for each mesh, with why the others are slower; where none fits the smallest.
+    /// Returns those that fit.
+    std::vector<FoundPlan> report(SearchResult& result, std::vector<FoundPlan> plans, std::size_t top) const;
 
 private:
     using Key = std::pair<std::vector<std::pair<std::string, std::string>>, double>;
@@ -69,12 +70,12 @@ public:
             m_looked, {}, [](const Looked& one) { return std::pair(!one.plan.fits, one.plan.seconds()); });
     }
 
-    std::vector<FoundPlan> tell(SearchResult& result, std::size_t top) const
+    std::vector<FoundPlan> report(SearchResult& result, std::size_t top) const
     {
         std::vector<FoundPlan> plans;
         for (const Looked& one : m_looked)
             plans.push_back(one.plan);
-        return TestedPlans::tell(result, std::move(plans), top);
+        return TestedPlans::report(result, std::move(plans), top);
     }
 
 private:
@@ -97,6 +98,6 @@ TemplateScore scoreOf(const char* name, const FoundPlan* found, const FoundPlan&
 OtherChoice otherChoice(std::string choice, std::string other, const FoundPlan& found, const FoundPlan& best);
 
 /// What a quarter more memory is worth: "with a quarter more memory: 3.10 s a step (0.02 s less for each GiB)". `moreBytes`: the quarter.
-void tellMoreMemory(SearchResult& result, const FoundPlan& best, const FoundPlan& more, double moreBytes);
+void setMoreMemory(SearchResult& result, const FoundPlan& best, const FoundPlan& more, double moreBytes);
 
 } // namespace meshwright::sim

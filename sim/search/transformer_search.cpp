@@ -323,7 +323,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
 FoundPlan Search::toldPlanOf(Field& field, const Estimated& estimated) const
 {
     FoundPlan plan = planOf(field, estimated);
-    tellShares(plan, 0.0);
+    setShares(plan, 0.0);
     return plan;
 }
 
@@ -377,7 +377,7 @@ void Search::addSimulatedPlans(std::vector<Field>& fields)
         m_result.plans, [&](const FoundPlan& plan) { return fields.size() > 1 && !machines.insert(plan.hardware).second; });
     if (m_result.plans.size() > std::max(m_options.top, fields.size()))
         m_result.plans.resize(std::max(m_options.top, fields.size()));
-    tellLosses(m_result.plans, causeOn(tried));
+    setLosses(m_result.plans, causeOn(tried));
     if (!isDone)
         m_result.assumptions.emplace_back(m_options.deadline
                 ? "not all other choices and templates were simulated: the time limit left too little for them"
@@ -585,7 +585,7 @@ FoundPlan Search::simulatedPlanOf(Field& field, const Estimated& estimated)
     std::string whyNot;
     auto trial = m_options.simulate ? m_options.simulate(plan, field.space->machine(), whyNot) : std::nullopt;
     if (!trial) {
-        tellShares(plan, 0.0);
+        setShares(plan, 0.0);
         return plan;
     }
     ++m_result.simulated;
@@ -710,7 +710,7 @@ bool Search::addTightPlans(Field& field)
     auto plans = trials.plans();
     if (plans.empty() || !plans.front().fits || !plans.front().simulatedSeconds)
         return false;
-    tellLosses(plans, causeOn(fields));
+    setLosses(plans, causeOn(fields));
     m_result.plans = std::move(plans);
     m_result.assumptions.emplace_back(
         "by the estimate no plan fits: only the smallest were simulated, and a quicker one may be among the others");

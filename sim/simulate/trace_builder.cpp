@@ -72,7 +72,7 @@ Result<Done> TraceBuilder::run()
             added.programs.push_back(std::move(stage.loops[loop].program));
     }
     const FoldedStep folded = foldStep(work, m_sites.fidelity() != Fidelity::Message);
-    const std::vector<std::uint32_t> devices = devicesToTellOf(work, folded);
+    const std::vector<std::uint32_t> devices = shownDevices(work, folded);
     StepRunOptions options;
     options.fidelity = m_sites.fidelity();
     options.recorded = devices;
@@ -109,7 +109,7 @@ Result<Done> TraceBuilder::run()
 }
 
 /// First the device that computes longest; for a timeline, or where the longest part counts, one for each stage and speed.
-std::vector<std::uint32_t> TraceBuilder::devicesToTellOf(const StepWork& work, const FoldedStep& folded)
+std::vector<std::uint32_t> TraceBuilder::shownDevices(const StepWork& work, const FoldedStep& folded)
 {
     constexpr std::size_t kMostDevices = 64;
     std::set<std::pair<std::uint32_t, double>> seen;

@@ -108,7 +108,7 @@ private:
     };
 
     std::vector<std::vector<OwnSpan>> spansByDevice() const;
-    std::vector<std::uint32_t> devicesToTellOf(const StepWork& work, const FoldedStep& folded);
+    std::vector<std::uint32_t> shownDevices(const StepWork& work, const FoldedStep& folded);
     void addDevice(
         const StepWork& work, std::uint32_t device, std::size_t place, const std::vector<OwnSpan>& spans, bool isChosen);
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,

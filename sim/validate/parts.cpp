@@ -38,11 +38,7 @@ Result<ChipMatch> partChip(const Record& record, const Catalogue& catalogue)
 
 MathFormat partFormat(const std::string& dtype)
 {
-    return dtype == "fp8" ? MathFormat::Fp8
-        : dtype == "fp16" ? MathFormat::Fp16
-        : dtype == "int8" ? MathFormat::Int8
-        : dtype == "fp32" ? MathFormat::Fp32
-                          : MathFormat::Bf16;
+    return mathFormatNamed(dtype).value_or(MathFormat::Bf16);
 }
 
 Result<std::vector<PredictedFigure>> compareCollective(const Record& record, const Chip& chip, const Catalogue& catalogue)

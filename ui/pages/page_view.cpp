@@ -256,7 +256,7 @@ QWidget* PageView::buildQuestion()
     m_answer->setPlaceholderText(tr("Your answer"));
     m_check = new QPushButton(tr("Check"), asking);
     m_hint = new QPushButton(tr("Hint"), asking);
-    m_tell = new QPushButton(tr("Show the answer"), asking);
+    m_reveal = new QPushButton(tr("Show the answer"), asking);
     m_said = new QLabel(asking);
     m_said->setWordWrap(true);
     m_said->setTextFormat(Qt::PlainText);
@@ -264,7 +264,7 @@ QWidget* PageView::buildQuestion()
     auto* buttons = new QHBoxLayout;
     buttons->addWidget(m_check);
     buttons->addWidget(m_hint);
-    buttons->addWidget(m_tell);
+    buttons->addWidget(m_reveal);
     buttons->addStretch();
     auto* column = new QVBoxLayout(asking);
     column->setContentsMargins(6, 0, 0, 0);
@@ -276,7 +276,7 @@ QWidget* PageView::buildQuestion()
     connect(m_check, &QPushButton::clicked, this, &PageView::checkAnswer);
     connect(m_answer, &QLineEdit::returnPressed, this, &PageView::checkAnswer);
     connect(m_hint, &QPushButton::clicked, this, &PageView::giveHint);
-    connect(m_tell, &QPushButton::clicked, this, &PageView::showAnswer);
+    connect(m_reveal, &QPushButton::clicked, this, &PageView::showAnswer);
     return asking;
 }
 
@@ -669,7 +669,7 @@ void PageView::showSide()
         m_answer->setEnabled(isOpen);
         m_check->setEnabled(isOpen && isFree && m_job.hasProcess());
         m_hint->setEnabled(isOpen && m_hints < cell.question->hints.size());
-        m_tell->setEnabled(isOpen && isFree && m_job.hasProcess());
+        m_reveal->setEnabled(isOpen && isFree && m_job.hasProcess());
         return;
     }
     m_title->setText(tr("Cell %1").arg(m_current + 1));

@@ -159,7 +159,7 @@ private:
     QLineEdit* m_answer = nullptr;
     QPushButton* m_check = nullptr;
     QPushButton* m_hint = nullptr;
-    QPushButton* m_tell = nullptr;
+    QPushButton* m_reveal = nullptr;
     QLabel* m_said = nullptr;
     QTimer m_drawsSoon; ///< many cells that end at once are drawn once
     PageJob m_job;

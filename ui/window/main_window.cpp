@@ -403,7 +403,7 @@ void MainWindow::openCopied()
     if (text.trimmed().isEmpty())
         return statusBar()->showMessage(tr("No text is copied"), 6000);
     const std::string bytes = text.toStdString();
-    const auto as = recognised(FileStart{{}, std::string_view(bytes).substr(0, kTellingBytes)});
+    const auto as = recognised(FileStart{{}, std::string_view(bytes).substr(0, kStartBytes)});
     if (!as)
         return report(tr("The clipboard's content cannot be opened."), as.error());
     if (*as == OpenAs::Messages) {

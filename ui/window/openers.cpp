@@ -152,13 +152,13 @@ std::string unpackedStart(std::string_view start, const std::string& name)
 {
     ByteStream stream(start, name);
     std::string text;
-    while (text.size() < kTellingBytes) {
+    while (text.size() < kStartBytes) {
         const auto more = stream.next();
         if (!more || more->empty())
             break;
         text += *more;
     }
-    text.resize(std::min(text.size(), kTellingBytes));
+    text.resize(std::min(text.size(), kStartBytes));
     return text;
 }
 
@@ -237,8 +237,8 @@ Result<OpenAs> recognised(const QString& path)
     }
     std::ifstream stream(name, std::ios::binary);
     if (!stream)
-        return readFile(name, kTellingBytes).error(); // which says why
-    std::string start(kTellingBytes, '\0');
+        return readFile(name, kStartBytes).error(); // which says why
+    std::string start(kStartBytes, '\0');
     stream.read(start.data(), static_cast<std::streamsize>(start.size()));
     start.resize(static_cast<std::size_t>(stream.gcount()));
     if (isCompressed(start) && isTrace({name, unpackedStart(start, name)}))

@@ -31,9 +31,9 @@ enum class OpenAs : std::uint8_t {
 /// The beginning of a file, by which it is told what it is.
 struct FileStart {
     std::string path;
-    std::string_view text; ///< its first kTellingBytes at most
+    std::string_view text; ///< its first kStartBytes at most
 };
-inline constexpr std::size_t kTellingBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kStartBytes = std::size_t{64} << 10;
 
 /// One kind of file that can be opened. A reader that core or sim gains is one row of `openers`.
 struct Opener {
