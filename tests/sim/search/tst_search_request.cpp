@@ -208,16 +208,17 @@ void TestSearchRequest::slices_data()
                                             << "join slices: v6e-256x2";
     QTest::newRow("flat, and not sold") << "v5e-100"
                                         << ""
-                                        << "v5e-100 is read as a slice of 10x10: 10x10 chips of TPU v5e are no slice that is "
+                                        << "v5e-100 is read as a slice of 10x10: 10x10 chips of TPU v5e are not a slice that is "
                                            "sold: each side is a power of two; slices of 64 or 128 chips are";
     QTest::newRow("cubes, and not sold") << "v5p-100"
                                          << ""
-                                         << "v5p-100 is read as a slice of 5x5x2: 5x5x2 chips of TPU v5p are no slice that is "
+                                         << "v5p-100 is read as a slice of 5x5x2: 5x5x2 chips of TPU v5p are not a slice that is "
                                             "sold: each side is 1, 2 or a multiple of 4; slices of 32 or 64 chips are";
-    QTest::newRow("an odd number, and not sold") << "v5e-7"
-                                                 << ""
-                                                 << "v5e-7 is read as a slice of 7x1: 7x1 chips of TPU v5e are no slice that is "
-                                                    "sold: each side is a power of two; slices of 4 or 8 chips are";
+    QTest::newRow("an odd number, and not sold")
+        << "v5e-7"
+        << ""
+        << "v5e-7 is read as a slice of 7x1: 7x1 chips of TPU v5e are not a slice that is "
+           "sold: each side is a power of two; slices of 4 or 8 chips are";
     QTest::newRow("hosts that are not full") << "h100x100"
                                              << ""
                                              << "100 H100 SXM 80GB are taken as 20 hosts of 5: usual hosts have 8, which 96 or "
