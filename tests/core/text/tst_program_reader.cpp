@@ -49,6 +49,7 @@ private Q_SLOTS:
     void fixesOfAnnotations_data();
     void fixesOfAnnotations();
     void manyErrorsAtOnce();
+    void faultsInSeveralFunctions();
     void unknownOps();
     void deepNesting();
     void callsTooDeep();
@@ -1068,6 +1069,29 @@ void TestProgramReader::manyErrorsAtOnce()
         found += fmt::format("{}:{} ", problem.place.line, problem.id);
     // An unknown op is not an error; what depends on a broken one is not reported again.
     QCOMPARE(QString::fromStdString(found), QString("4:MW1323 5:MW1325 6:MW1320 7:MW1321 "));
+}
+
+/// A fault in what stands before a function's block leaves the rest of that function out, and nothing else.
+void TestProgramReader::faultsInSeveralFunctions()
+{
+    const auto program = readProgram(R"(module {
+  sdy.mesh @mesh = <["a"=2]>
+  func.func @first(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"a"}]>},
+      %z: tensor<4xf32>) -> tensor<4x4xf32> {
+    %0 = stablehlo.sine ]
+    return %x : tensor<4x4xf32>
+  }
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.sine ]
+    return %x : tensor<4xf32>
+  }
+})",
+        "file.mlir");
+    QVERIFY(!program.has_value());
+    std::string found;
+    for (const Problem& problem : program.error())
+        found += fmt::format("{}:{} ", problem.place.line, problem.id);
+    QCOMPARE(QString::fromStdString(found), QString("3:MW1103 9:MW1320 "));
 }
 
 void TestProgramReader::unknownOps()
