@@ -339,7 +339,7 @@ template <int Vectors, bool IsAdded, std::size_t... Row>
     (storeRow(c + static_cast<std::int64_t>(Row) * stride, sums[Row]), ...);
 }
 
-/// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms. `HasRest`: without whole turns.
+/// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms. `HasRest`: the terms do not make whole turns.
 template <std::size_t Rows, int Vectors, bool IsLeftRows, bool Copies, bool HasRest>
 void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)
 {

@@ -98,8 +98,8 @@ endfunction()
 
 # meshwright_add_library(core_sharding [UI] [SELDOM] SOURCES ... [ALONE sources...] PUBLIC targets... PRIVATE targets...)
 # The library of one folder, with the alias meshwright::core_sharding. Headers are included by full path from the root. UI: it draws with
-# Qt's widgets, and has their precompiled header. SELDOM: its code takes no hundredth of the time of any
-# benchmark, so what counts is that compiling takes two fifths less. ALONE: sources that are never compiled with others, since types that they keep to themselves
+# Qt's widgets, and has their precompiled header. SELDOM: its code takes three hundredths of the time of a
+# benchmark at most, so what counts is that compiling takes two fifths less. ALONE: sources that are never compiled with others, since types that they keep to themselves
 # are members of a class that others see (g++ warns where it takes such a source for a header).
 function(meshwright_add_library name)
   cmake_parse_arguments(ARG "UI;SELDOM" "" "SOURCES;ALONE;PUBLIC;PRIVATE" ${ARGN})

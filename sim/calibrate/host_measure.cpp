@@ -23,7 +23,7 @@ int permitsOf(const HostMeasurement& measurement)
 }
 
 /// Half of a core's own cache (the rest is for what lies beside), and what a core can count on of one that it shares. What the system
-/// says of the last level is not a use: a virtual machine is told of a whole computer's.
+/// says of the last level is of no use: a virtual machine is told of a whole computer's.
 std::array<double, 2> cacheReach()
 {
     constexpr double kUsualOwn = 1 << 20;
