@@ -159,6 +159,11 @@ std::string proofText(const TimedProof& timed)
 {
     const Proof& proof = timed.proof;
     std::string text = headline(proof) + "\n";
+    for (const FunctionProof& function : proof.functions) {
+        if (function.isProved() && function.isByIdentity)
+            text
+                += fmt::format("  {}: in part by identities, which can be wrong with a chance below 1 in 10^12\n", function.name);
+    }
     if (proof.isProved())
         return text;
     for (const FunctionProof& function : proof.functions) {
@@ -182,7 +187,7 @@ std::string proofJson(const TimedProof& timed)
                 {"source", cutText(obstacle.source, function.meshes)}, {"device", cutText(obstacle.device, function.meshes)}});
         }
         functions.push_back({{"name", function.name}, {"proved", function.isProved()}, {"ops", function.ops},
-            {"obstacles", std::move(obstacles)}});
+            {"by_identities", function.isByIdentity}, {"obstacles", std::move(obstacles)}});
     }
     const Json document = {{"schema", "meshwright.proof/1"}, {"meshwright", kVersion}, {"proved", timed.proof.isProved()},
         {"ops", timed.proof.ops()}, {"devices", timed.proof.devices}, {"partition_s", timed.partitionSeconds.value_or(0.0)},

@@ -2,6 +2,7 @@
 #include "core/prove/function_proof.h"
 
 #include "core/program/transform.h"
+#include "core/prove/identity.h"
 #include "core/prove/known_numbers.h"
 #include "core/prove/lemmas.h"
 #include "core/prove/obstacle.h"
@@ -49,6 +50,8 @@ public:
         m_source.run();
         m_globals.setInSource(false);
         takeArguments();
+        if (m_proof.obstacles.empty())
+            m_identities.emplace(m_source.walk, m_walk, m_stop);
         Cursor cursor{&m_source.controls, 0};
         walkBlock(BlockId(std::int32_t{0}), cursor);
         if (m_stop.stop_requested()) {
@@ -247,11 +250,24 @@ private:
         return layout.dims.size() == whole.size() && function()[value].type.shape == localShape(whole, layout);
     }
 
-    bool stands(ValueId value, const Standing& wanted, const TensorSharding& layout) const
+    bool isKnownToStand(ValueId value, const Standing& wanted, const TensorSharding& layout) const
     {
         const Standings& known = m_walk.standings[value.at()];
         return std::any_of(known.begin(), known.end(),
             [&](const Standing& standing) { return standsAs(m_walk, value, standing, wanted, layout); });
+    }
+
+    /// By the lemmas, or else by an identity.
+    bool stands(ValueId value, const Standing& wanted, const TensorSharding& layout)
+    {
+        if (isKnownToStand(value, wanted, layout))
+            return true;
+        const auto standing = laidOut(wanted, layout, value);
+        if (!standing || !m_identities || !m_identities->stands(value, wanted, layout))
+            return false;
+        m_proof.isByIdentity = true;
+        give(value, {*standing});
+        return true;
     }
 
     // ---- the ops
@@ -395,7 +411,7 @@ private:
             }
             walkControl(id, cursor);
             // Though nothing that is asked for depends on it, it may never end, or devices that take other ways wait for each other.
-            if (m_obstacles.isNoted(id) && mayStall(op))
+            if (m_obstacles.isNoted(id) && mayStall(op) && !(m_identities && m_identities->takesOneWay(id)))
                 obstacle(m_obstacles.noted(id));
         }
     }
@@ -487,7 +503,9 @@ private:
         const auto fits = [&](const Control& control) {
             if (control.op->kind != op.kind || control.op->bodies.size() != op.bodies.size())
                 return false;
-            match = isLoop ? matchOf(op, control) : matchOfBranch(op, control);
+            match = isLoop ? matchOf(op, control, false) : matchOfBranch(op, control);
+            if (!match && isLoop)
+                match = matchOf(op, control, true);
             return match.has_value();
         };
         std::size_t at = cursor.next;
@@ -590,7 +608,7 @@ private:
 
     /// The source has only what is read. The devices' loop may have more than that, and fewer carries and stacked arrays: what stays the same
     /// comes in from outside. Nothing when the loops differ otherwise.
-    std::optional<ControlMatch> matchOf(const Op& op, const Control& control)
+    std::optional<ControlMatch> matchOf(const Op& op, const Control& control, bool byIdentity)
     {
         const RepeatAttributes own = loopOf(op);
         const RepeatAttributes whole = loopOf(*control.op);
@@ -626,7 +644,10 @@ private:
                 const ValueId argument = function()[op.bodies.back()].arguments[i];
                 const auto comesIn = [&](std::size_t operand) {
                     const auto layout = overCalls(function()[argument].sharding, control.arguments.back()[operand], argument);
-                    return layout && stands(op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout);
+                    return layout
+                        && (byIdentity ? stands(op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout)
+                                       : isKnownToStand(
+                                           op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout));
                 };
                 while (!isAll && next < end && !comesIn(next))
                     ++next;
@@ -798,6 +819,7 @@ private:
     Obstacles m_obstacles;
     std::stop_token m_stop;
     FunctionProof m_proof;
+    std::optional<Identities> m_identities; ///< none: the arguments do not lie as they are declared
 };
 
 } // namespace

@@ -173,7 +173,7 @@ private:
         if (m_walk.isSource()) // of a whole array: a change of its layout
             return attributes.pieces ? std::nullopt : all;
         if (!all || !all->axes.empty() || all->dim != 0 || attributes.perDim.size() != 1 || attributes.pieces
-            || !isExchangeAsClaimed(m_walk, op))
+            || !isExchangeAsClaimed(m_walk.function, *m_walk.wholes, op))
             return std::nullopt;
         KnownNumbers known{canonical(attributes.perDim[0]), 0, {}};
         const std::int64_t local = m_walk.local(op.results[0])[0];
@@ -300,13 +300,13 @@ std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh)
     return varies;
 }
 
-bool isExchangeAsClaimed(const Walk& walk, const Op& op)
+bool isExchangeAsClaimed(const Function& function, const std::vector<Shape>& wholes, const Op& op)
 {
-    const Value& in = walk.function[op.operands[0]];
-    const Value& out = walk.function[op.results[0]];
+    const Value& in = function[op.operands[0]];
+    const Value& out = function[op.results[0]];
     if (!in.sharding || !out.sharding || in.sharding->mesh != out.sharding->mesh)
         return false;
-    const Shape& whole = (*walk.wholes)[op.operands[0].at()];
+    const Shape& whole = wholes[op.operands[0].at()];
     const auto& attributes = op.as<CollectiveAttributes>();
     AxisRefs named;
     for (const AxisRefs& axes : attributes.perDim)

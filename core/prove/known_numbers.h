@@ -31,6 +31,7 @@ std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value);
 std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh);
 
 /// True when a collective from one layout to another does what both its axes and the layouts of its operand and result say.
-bool isExchangeAsClaimed(const Walk& walk, const Op& op);
+/// `wholes` are the shapes of the whole arrays, as the partitioner claims, by value.
+bool isExchangeAsClaimed(const Function& function, const std::vector<Shape>& wholes, const Op& op);
 
 } // namespace meshwright

@@ -110,7 +110,8 @@ bool isAsClaimed(Site& site)
 {
     const Standing& operand = *site.operands[0];
     const auto& layout = site.walk.function[site.value(0)].sharding;
-    if (!layout || layout->mesh != operand.mesh || operand.mesh != 0 || !isExchangeAsClaimed(site.walk, site.op)) {
+    if (!layout || layout->mesh != operand.mesh || operand.mesh != 0
+        || !isExchangeAsClaimed(site.walk.function, *site.walk.wholes, site.op)) {
         site.refuse("the layouts of its operand and its result do not fit its axes");
         return false;
     }

@@ -11,7 +11,7 @@ namespace tst_prove_random {
 using namespace meshwright;
 using namespace meshwright::tests;
 
-/// Random programs over the whole op set, as they are partitioned: most are proved, and none that is made wrong is.
+/// Random programs over the whole op set, as they are partitioned: nearly all are proved, and none that is made wrong is.
 /// In the environment: MESHWRIGHT_PROVE_PROGRAMS=10000 for a long run, MESHWRIGHT_SEED the first seed (else a fresh one), MESHWRIGHT_PROVE_SHOW
 /// prints why a program is not proved, and as "all" the programs.
 class TestProveRandom : public QObject {
@@ -140,7 +140,8 @@ void TestProveRandom::programsAreProved()
         text += fmt::format("\n{:>6}  {}", times, why);
     qInfo("%d of %d proved, in %.2f ms each; not proved:%s", proved, judged, 1e3 * seconds / std::max(1, proved), text.c_str());
     QVERIFY(!crashed);
-    QVERIFY2(proved >= 0.9 * judged, fmt::format("{} of {}", proved, judged).c_str());
+    // 1 in 1,000 is not: of 400 more than 4 once in 10 million runs.
+    QVERIFY2(judged - proved <= std::max(4, judged / 250), fmt::format("{} of {}", proved, judged).c_str());
 }
 
 /// What is proved as it is partitioned is mostly proved as it is written and read again too, against the program as it was drawn.

@@ -135,7 +135,7 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "array<i64: 1, 1>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n"
             "stablehlo.return %s : tensor<f32>\n}) : (tensor<9x4xf32>, tensor<f32>) -> tensor<9x4xf32>\nreturn %0 : "
             "tensor<9x4xf32>",
-            {{"a row that is none", "dense<[8, 3]>", "dense<[7, 3]>"}}},
+            {{"without the last row of a neighbour", "dense<[8, 3]>", "dense<[9, 3]>"}}},
         {"groups of features, on more devices", kEight,
             "(%x: tensor<4x8x8xf32> " ROWS("{}, {}, {\"a\"}") ", %w: tensor<3x4x8xf32>) -> tensor<4x6x8xf32>",
             "%0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], pad = [[0, "
@@ -176,8 +176,8 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "array<i64: 3>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n"
             "stablehlo.return %s : tensor<f32>\n}) : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>\nreturn %0 : "
             "tensor<16xf32>",
-            {{"an element before the first", "dense<[1, 0, 0, 0]>", "dense<[0, 0, 0, 0]>"},
-                {"an element behind the last", "dense<[6, 6, 6, 5]>", "dense<[6, 6, 6, 6]>"},
+            {{"without the first element", "dense<[1, 0, 0, 0]>", "dense<[2, 0, 0, 0]>"},
+                {"without the last element", "dense<[6, 6, 6, 5]>", "dense<[6, 6, 6, 4]>"},
                 {"nothing of a neighbour", "-1, 0, 1, 2>", "-1, 0, 1, -1>"}}},
         {"copies in pieces that do not divide", "\"a\"=4", "() -> (tensor<4x11xf32> " ROWS("{\"a\"}, {}") ")",
             "%x = stablehlo.constant dense<2> : tensor<4x11xi32>\n%0 = stablehlo.xor %x, %x : tensor<4x11xi32>\n"
@@ -186,7 +186,7 @@ inline std::vector<WrittenProgram> writtenPrograms()
             "%3 = sdy.sharding_constraint %2 <@mesh, [{}, {\"a\"}]> : tensor<4x11xf32>\n"
             "%4 = stablehlo.reverse %3, dims = [0] : tensor<4x11xf32>\n%5 = stablehlo.cosine %4 : tensor<4x11xf32>\n"
             "return %5 : tensor<4x11xf32>",
-            {{"another part", "[0:1, 0:11]", "[0:1, 1:12]"}}},
+            {{"another function", "stablehlo.cosine", "stablehlo.sine"}}},
         {"rows that do not divide times ones", "\"a\"=2", "(%x: tensor<13x2xf32>) -> tensor<2xf32>",
             "%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}, {}]> : tensor<13x2xf32>\n"
             "%1 = stablehlo.constant dense<1.0> : tensor<13xf32>\n%2 = stablehlo.dot_general %0, %1, contracting_dims = [0] x "
