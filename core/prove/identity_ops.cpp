@@ -146,8 +146,8 @@ std::vector<Elements> IdentityRun::compute(const Op& op, const Lanes& lanes, std
     case OpKind::PropagationBarrier:
     case OpKind::OptimizationBarrier: {
         std::vector<Elements> made;
-        for (const Elements* operand : operands)
-            made.push_back(*operand);
+        std::transform(
+            operands.begin(), operands.end(), std::back_inserter(made), [](const Elements* operand) { return *operand; });
         return made;
     }
     case OpKind::PartitionId:
