@@ -169,7 +169,7 @@ void TestProveRandom::writtenProgramsAreProved()
     };
     int proved = 0;
     std::vector<std::string> missing;
-    // Of so many draws the share that is missing is near its mean, 2 % (1.3 to 2.6 in twelve runs), whatever the seed.
+    // Of so many draws 0.3 % are missing, whatever the seed: 2 to 11 in nine runs.
     constexpr int kDraws = 2000;
     constexpr std::size_t kShown = 5;
     Workers::run(firstSeed(), countOr(kDraws), kProcesses, work, [&](std::uint64_t seed, const std::string& answer) {
@@ -181,7 +181,7 @@ void TestProveRandom::writtenProgramsAreProved()
     qInfo("%d proved as written, %zu not", proved, missing.size());
     for (std::size_t i = 0; i < std::min(missing.size(), kShown); ++i)
         qWarning("%s", missing[i].c_str());
-    QVERIFY(std::ssize(missing) * 25 <= proved); // where pieces end within a device is not in the text
+    QVERIFY(std::ssize(missing) * 60 <= proved); // where pieces end within a device is not in the text
     QVERIFY(proved > 0);
 }
 
