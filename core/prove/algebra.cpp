@@ -2,6 +2,7 @@
 #include "core/prove/algebra.h"
 
 #include "core/program/other_op.h"
+#include "core/prove/known_numbers.h"
 #include "core/support/checked.h"
 
 #include <algorithm>
@@ -80,25 +81,6 @@ bool isBounded(const Op& op)
         || op.kind == OpKind::Erf || op.kind == OpKind::Erfc || op.kind == OpKind::Sign;
 }
 
-bool compares(CompareDirection direction, std::int64_t a, std::int64_t b)
-{
-    switch (direction) {
-    case CompareDirection::Equal:
-        return a == b;
-    case CompareDirection::NotEqual:
-        return a != b;
-    case CompareDirection::Less:
-        return a < b;
-    case CompareDirection::LessEqual:
-        return a <= b;
-    case CompareDirection::Greater:
-        return a > b;
-    case CompareDirection::GreaterEqual:
-        return a >= b;
-    }
-    return false;
-}
-
 } // namespace
 
 Element Algebra::known(std::int64_t number, DType dtype)
@@ -125,6 +107,14 @@ Element Algebra::constant(double number, DType dtype) const
 Element Algebra::fresh()
 {
     return opaque(function("fresh").add(m_drawn++), true);
+}
+
+Elements Algebra::fresh(std::int64_t count)
+{
+    Elements made(static_cast<std::size_t>(count));
+    for (Element& element : made)
+        element = fresh();
+    return made;
 }
 
 Hash Algebra::function(std::string_view name) const
@@ -331,10 +321,11 @@ std::optional<Element> Algebra::ofKnown(const Op& op, std::span<const Element> o
     }
 }
 
-Element Algebra::elementwise(const Op& op, std::span<const Element> operands, std::span<const DType> types, DType result)
+Element Algebra::elementwise(
+    const Op& op, const Hash& meaning, std::span<const Element> operands, std::span<const DType> types, DType result)
 {
     const auto opaqueOf = [&] {
-        Hash hash = function(op).add(static_cast<std::uint64_t>(result));
+        Hash hash = Hash(meaning).add(static_cast<std::uint64_t>(result));
         for (const Element& operand : operands)
             hash.add(operand.residue);
         return opaque(hash, !isFloating(result) || isBounded(op));

@@ -39,7 +39,8 @@ public:
 
     static Element known(std::int64_t number, DType dtype); ///< wrapped to the type
     Element constant(double number, DType dtype) const;
-    Element fresh(); ///< like no other
+    Element fresh(); ///< an unknown, unlike all others
+    Elements fresh(std::int64_t count);
 
     /// A random function, by its name and what it is of.
     Hash function(std::string_view name) const;
@@ -58,8 +59,9 @@ public:
     /// The reduction of some elements, in any order.
     Element combined(ReduceKind kind, std::span<const Element> parts, DType dtype);
 
-    /// An element-wise op on elements of the types `types`.
-    Element elementwise(const Op& op, std::span<const Element> operands, std::span<const DType> types, DType result);
+    /// An element-wise op on elements of the types `types`; `meaning` is `function(op)`, computed once for all elements.
+    Element elementwise(
+        const Op& op, const Hash& meaning, std::span<const Element> operands, std::span<const DType> types, DType result);
 
 private:
     using Members = std::shared_ptr<const Elements>;

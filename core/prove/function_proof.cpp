@@ -411,7 +411,11 @@ private:
             }
             walkControl(id, cursor);
             // Though nothing that is asked for depends on it, it may never end, or devices that take other ways wait for each other.
-            if (m_obstacles.isNoted(id) && mayStall(op) && !(m_identities && m_identities->takesOneWay(id)))
+            if (!m_obstacles.isNoted(id) || !mayStall(op))
+                continue;
+            if (m_identities && m_identities->takesOneWay(id))
+                m_proof.isByIdentity = true;
+            else
                 obstacle(m_obstacles.noted(id));
         }
     }
@@ -644,10 +648,11 @@ private:
                 const ValueId argument = function()[op.bodies.back()].arguments[i];
                 const auto comesIn = [&](std::size_t operand) {
                     const auto layout = overCalls(function()[argument].sharding, control.arguments.back()[operand], argument);
-                    return layout
-                        && (byIdentity ? stands(op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout)
-                                       : isKnownToStand(
-                                           op.operands[i], control.operands[operand], isStacked ? stacked(*layout) : *layout));
+                    if (!layout)
+                        return false;
+                    const TensorSharding outside = isStacked ? stacked(*layout) : *layout;
+                    return byIdentity ? stands(op.operands[i], control.operands[operand], outside)
+                                      : isKnownToStand(op.operands[i], control.operands[operand], outside);
                 };
                 while (!isAll && next < end && !comesIn(next))
                     ++next;

@@ -53,7 +53,7 @@ public:
         std::vector<IdentityRun::Arrays> pieces;
         for (std::size_t i = 0; i < source.function.arguments().size(); ++i) {
             const ValueId argument = device.function.arguments()[i];
-            whole.push_back({drawn(source.function[source.function.arguments()[i]].type.elements())});
+            whole.push_back({m_algebra.fresh(source.function[source.function.arguments()[i]].type.elements())});
             pieces.push_back(laidOut(whole.back().front(), argument, *device.function[argument].sharding));
         }
         m_ofSource.begin(std::move(whole));
@@ -102,14 +102,6 @@ private:
     const TensorType& typeOf(ValueId value) const { return m_device.function[value].type; }
     const Shape& wholeOf(ValueId value) const { return (*m_device.wholes)[value.at()]; }
 
-    Elements drawn(std::int64_t count)
-    {
-        Elements made(static_cast<std::size_t>(count));
-        for (Element& element : made)
-            element = m_algebra.fresh();
-        return made;
-    }
-
     static std::vector<StandingDim> wholeDims(std::size_t rank)
     {
         std::vector<StandingDim> dims(rank);
@@ -150,15 +142,15 @@ private:
         IdentityRun::Arrays made;
         for (std::int64_t position = 0; position < mainMesh().deviceCount(); ++position) {
             const IndexBox box = boxOf(argument, layout, position);
-            putPiece(
-                made.emplace_back(drawn(type.elements())), type.shape, fromZero(box), pieceOf(whole, wholeOf(argument), box));
+            putPiece(made.emplace_back(m_algebra.fresh(type.elements())), type.shape, fromZero(box),
+                pieceOf(whole, wholeOf(argument), box));
         }
         if (layout.unreduced.empty())
             return made;
         for (const std::vector<std::int64_t>& group : groupsOf(layout)) { // random parts, and one that makes up for them
             Elements& first = made[static_cast<std::size_t>(group.front())];
             for (std::size_t i = 1; i < group.size(); ++i) {
-                Elements& part = made[static_cast<std::size_t>(group[i])] = drawn(type.elements());
+                Elements& part = made[static_cast<std::size_t>(group[i])] = m_algebra.fresh(type.elements());
                 for (std::size_t at = 0; at < part.size(); ++at)
                     first[at] = layout.unreducedKind == ReduceKind::Sum ? m_algebra.subtract(first[at], part[at], type.dtype)
                                                                         : m_algebra.fresh();

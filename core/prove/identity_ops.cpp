@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/prove/array_index.h"
 #include "core/prove/identity_run.h"
+#include "core/prove/walk.h"
 
 #include "core/program/convolution_windows.h"
 #include "core/program/other_op.h"
@@ -18,9 +19,24 @@ namespace {
 using Dims = std::vector<std::size_t>;
 using Operands = std::span<const Elements* const>;
 
-bool isAmong(const Dims& dims, std::size_t dim)
+/// Where a slice begins, clamped so that it lies within the array.
+struct Starts {
+    Shape known; ///< 0 along the dimensions of `unknown`
+    Dims unknown; ///< the start depends on the inputs, and there is more than one place
+};
+
+/// `starts` are scalars, one for each dimension.
+Starts clampedStarts(Operands starts, const Shape& array, const Shape& slice)
 {
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    Starts made{Shape(array.size(), 0), {}};
+    for (std::size_t dim = 0; dim < array.size(); ++dim) {
+        const Element& start = starts[dim]->front();
+        if (start.isKnown)
+            made.known[dim] = std::clamp<std::int64_t>(start.number, 0, array[dim] - slice[dim]);
+        else if (array[dim] > slice[dim])
+            made.unknown.push_back(dim);
+    }
+    return made;
 }
 
 template <typename T>
@@ -53,8 +69,8 @@ public:
         std::size_t arrayDim = 0;
         std::size_t indexDim = 0;
         for (std::size_t dim = 0; dim < element.size(); ++dim) {
-            if (isAmong(m_dims.window, dim)) {
-                while (isAmong(m_dims.collapsed, arrayDim) || isAmong(m_dims.operandBatch, arrayDim))
+            if (contains(m_dims.window, dim)) {
+                while (contains(m_dims.collapsed, arrayDim) || contains(m_dims.operandBatch, arrayDim))
                     ++arrayDim;
                 place.offset[arrayDim++] = element[dim];
                 continue;
@@ -244,10 +260,11 @@ Elements IdentityRun::elementwise(const Op& op, Operands operands)
         types.push_back(dtype(operand));
     Elements made(static_cast<std::size_t>(m_function[op.results[0]].type.elements()));
     Elements given(operands.size());
+    const Hash meaning = m_algebra.function(op);
     for (std::size_t i = 0; i < made.size(); ++i) {
         for (std::size_t operand = 0; operand < operands.size(); ++operand)
             given[operand] = (*operands[operand])[i];
-        made[i] = m_algebra.elementwise(op, given, types, dtype(op.results[0]));
+        made[i] = m_algebra.elementwise(op, meaning, given, types, dtype(op.results[0]));
     }
     return made;
 }
@@ -299,7 +316,7 @@ Elements IdentityRun::moved(const Op& op, Operands operands)
         }
         default: // Reverse
             for (std::size_t dim = 0; dim < at.size(); ++dim)
-                at[dim] = isAmong(op.as<ReverseAttributes>().dims, dim) ? from[dim] - 1 - index[dim] : index[dim];
+                at[dim] = contains(op.as<ReverseAttributes>().dims, dim) ? from[dim] - 1 - index[dim] : index[dim];
             break;
         }
         made.push_back((*operands[operand])[flatIndex(at, shape(op.operands[operand]))]);
@@ -312,14 +329,8 @@ Elements IdentityRun::dynamicSlice(const Op& op, Operands operands)
 {
     const Shape& from = shape(op.operands[0]);
     const Shape& to = shape(op.results[0]);
-    Dims unknown;
-    Shape start(from.size(), 0);
-    for (std::size_t dim = 0; dim < from.size(); ++dim) {
-        const Element& given = operands[dim + 1]->front();
-        start[dim] = std::clamp<std::int64_t>(given.number, 0, from[dim] - to[dim]);
-        if (!given.isKnown && from[dim] > to[dim])
-            unknown.push_back(dim);
-    }
+    const Starts starts = clampedStarts(operands.subspan(1), from, to);
+    const Dims& unknown = starts.unknown;
     Elements made;
     forEachIndex(to, [&](Shape index) {
         Hash hash = m_algebra.function("dynamic slice");
@@ -329,7 +340,7 @@ Elements IdentityRun::dynamicSlice(const Op& op, Operands operands)
                 .add(static_cast<std::uint64_t>(index[dim]))
                 .add(static_cast<std::uint64_t>(to[dim]));
         for (std::size_t dim = 0; dim < index.size(); ++dim)
-            index[dim] += isAmong(unknown, dim) ? 0 : start[dim];
+            index[dim] += contains(unknown, dim) ? 0 : starts.known[dim];
         if (unknown.empty())
             made.push_back((*operands[0])[flatIndex(index, from)]);
         else
@@ -342,22 +353,16 @@ Elements IdentityRun::dynamicUpdate(const Op& op, Operands operands)
 {
     const Shape& from = shape(op.operands[0]);
     const Shape& update = shape(op.operands[1]);
-    Dims unknown;
-    Shape start(from.size(), 0);
-    for (std::size_t dim = 0; dim < from.size(); ++dim) {
-        const Element& given = operands[dim + 2]->front();
-        start[dim] = std::clamp<std::int64_t>(given.number, 0, from[dim] - update[dim]);
-        if (!given.isKnown && from[dim] > update[dim])
-            unknown.push_back(dim);
-    }
+    const Starts starts = clampedStarts(operands.subspan(2), from, update);
+    const Dims& unknown = starts.unknown;
     Elements made;
     forEachIndex(from, [&](const Shape& index) {
         const std::size_t flat = flatIndex(index, from);
         Shape at = index;
         Hash hash = m_algebra.function("dynamic update");
         for (std::size_t dim = 0; dim < index.size(); ++dim) {
-            at[dim] -= isAmong(unknown, dim) ? index[dim] : start[dim];
-            if (isAmong(unknown, dim))
+            at[dim] -= contains(unknown, dim) ? index[dim] : starts.known[dim];
+            if (contains(unknown, dim))
                 hash.add(dim).add(operands[dim + 2]->front().residue).add(static_cast<std::uint64_t>(index[dim]));
         }
         if (!isWithin(at, update))
@@ -484,7 +489,7 @@ Elements IdentityRun::reduced(const Op& op, Operands operands)
     forEachIndex(from, [&](const Shape& index) {
         Shape kept;
         for (std::size_t dim = 0; dim < index.size(); ++dim) {
-            if (!isAmong(reduce.dims, dim))
+            if (!contains(reduce.dims, dim))
                 kept.push_back(index[dim]);
         }
         parts[flatIndex(kept, to)].push_back((*operands[0])[flatIndex(index, from)]);
@@ -515,7 +520,7 @@ Elements IdentityRun::dot(const Op& op, Operands operands)
     const auto freeDims = [](std::size_t rank, const Dims& batch, const Dims& summed) {
         Dims free;
         for (std::size_t dim = 0; dim < rank; ++dim) {
-            if (!isAmong(batch, dim) && !isAmong(summed, dim))
+            if (!contains(batch, dim) && !contains(summed, dim))
                 free.push_back(dim);
         }
         return free;
@@ -618,7 +623,7 @@ std::vector<Elements> IdentityRun::windowReduction(const Op& op, Operands operan
     } else if (const auto dims = dimsAt(attributes, "dimensions", from.size())) {
         std::size_t next = 0;
         for (std::size_t dim = 0; dim < from.size(); ++dim) {
-            const bool isReduced = isAmong(*dims, dim);
+            const bool isReduced = contains(*dims, dim);
             windows.push_back({});
             windows.back().size = isReduced ? from[dim] : 1;
             indexOf.push_back(isReduced ? kNone : next++);
@@ -729,7 +734,7 @@ std::vector<Elements> IdentityRun::alongWhole(const Op& op, const Dims& dims, Op
                     dims.begin(), dims.end(), std::back_inserter(within), [&](std::size_t dim) { return dim < from.size(); });
                 Shape at(from.size(), 0);
                 for (std::size_t dim = 0; dim < std::min(at.size(), index.size()); ++dim)
-                    at[dim] = isAmong(dims, dim) ? 0 : index[dim];
+                    at[dim] = contains(dims, dim) ? 0 : index[dim];
                 hash.add(lineAlong(*operands[operand], from, within, at, meaning));
             }
             elements.push_back(Algebra::opaque(hash));

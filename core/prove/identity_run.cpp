@@ -136,10 +136,7 @@ std::vector<IdentityRun::Arrays> IdentityRun::given(const Op& op, const Lanes& l
 
 Elements IdentityRun::freshElements(ValueId value)
 {
-    Elements made(static_cast<std::size_t>(m_function[value].type.elements()));
-    for (Element& element : made)
-        element = m_algebra.fresh();
-    return made;
+    return m_algebra.fresh(m_function[value].type.elements());
 }
 
 IdentityRun::Arrays IdentityRun::freshArrays(ValueId value, std::size_t lanes)
@@ -187,12 +184,12 @@ void IdentityRun::runRepeat(const Op& op, Lanes& lanes)
         lanes.memory[op.results[i]] = std::move(i < repeat.carries ? carries[i] : stacks[i - repeat.carries]);
 }
 
-/// Notes where lanes decide otherwise, or it is not known how they do.
+/// Notes the op of the body in which lanes decide differently.
 bool IdentityRun::areOne(const Arrays& decisions)
 {
     const bool areSame = std::all_of(decisions.begin(), decisions.end(),
         [&](const Elements& decision) { return decision[0].residue == decisions[0][0].residue; });
-    if (!areSame && m_next < m_function.body().ops.size())
+    if (!areSame)
         m_dividing.insert(m_function.body().ops[m_next]);
     return areSame;
 }

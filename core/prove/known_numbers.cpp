@@ -253,21 +253,7 @@ private:
         case OpKind::Clamp:
             return std::min(std::max(at(0), at(1)), at(2));
         case OpKind::Compare:
-            switch (op.as<CompareAttributes>().direction) {
-            case CompareDirection::Equal:
-                return at(0) == at(1);
-            case CompareDirection::NotEqual:
-                return at(0) != at(1);
-            case CompareDirection::Less:
-                return at(0) < at(1);
-            case CompareDirection::LessEqual:
-                return at(0) <= at(1);
-            case CompareDirection::Greater:
-                return at(0) > at(1);
-            case CompareDirection::GreaterEqual:
-                return at(0) >= at(1);
-            }
-            return std::nullopt;
+            return compares(op.as<CompareAttributes>().direction, at(0), at(1)) ? 1 : 0;
         default:
             return std::nullopt;
         }
@@ -298,6 +284,25 @@ std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh)
         }
     }
     return varies;
+}
+
+bool compares(CompareDirection direction, std::int64_t a, std::int64_t b)
+{
+    switch (direction) {
+    case CompareDirection::Equal:
+        return a == b;
+    case CompareDirection::NotEqual:
+        return a != b;
+    case CompareDirection::Less:
+        return a < b;
+    case CompareDirection::LessEqual:
+        return a <= b;
+    case CompareDirection::Greater:
+        return a > b;
+    case CompareDirection::GreaterEqual:
+        return a >= b;
+    }
+    return false;
 }
 
 bool isExchangeAsClaimed(const Function& function, const std::vector<Shape>& wholes, const Op& op)

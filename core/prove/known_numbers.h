@@ -30,6 +30,8 @@ std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value);
 /// The axes along which devices have different numbers, as `GlobalValue::varies`.
 std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh);
 
+bool compares(CompareDirection direction, std::int64_t a, std::int64_t b);
+
 /// True when a collective from one layout to another does what both its axes and the layouts of its operand and result say.
 /// `wholes` are the shapes of the whole arrays, as the partitioner claims, by value.
 bool isExchangeAsClaimed(const Function& function, const std::vector<Shape>& wholes, const Op& op);

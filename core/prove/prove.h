@@ -69,8 +69,9 @@ std::string firstObstacle(const Proof& proof);
 /// result. Equal up to the order of sums, and up to rounding where a sum moves past an op that is linear in it. Never claims more than it has
 /// shown: a function that is not proved may be right.
 ///
-/// Every value of the device function gets its standing to the values of the source by one lemma for each op (lemmas.h); where these do not reach what is
-/// asked for, and the functions are small, by an identity (identity.h). What the partitioner notes of layouts is checked, not trusted. `source` has a sharding for every argument; the device function's meshes are `meshes`.
+/// Every value of the device function gets its standing to the values of the source by one lemma for each op (lemmas.h). Where the lemmas do not
+/// show a value and the functions are small, an identity does (identity.h). What the partitioner notes of layouts is checked, not trusted. `source` has
+/// a sharding for every argument; the device function's meshes are `meshes`.
 /// Source of the method: translation validation by value numbering; manual page "proving".
 FunctionProof prove(const Function& source, const DeviceFunction& device, const std::vector<NamedMesh>& meshes);
 

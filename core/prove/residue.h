@@ -50,7 +50,8 @@ constexpr Residue timesPowerOfTwo(Residue a, int power)
     return turn == 0 ? a : reduced(((a << turn) & kPrime) | (a >> (61 - turn)));
 }
 
-/// The value of a function of which nothing is known, from the words that say which function and of what: as good as drawn anew for each list of words.
+/// Hashes a list of words to a residue. Stands for the value of an unknown function: the words are the function's name, then its operands, and different lists
+/// have independent, uniform residues but for a chance of 2^-61 each.
 class Hash {
 public:
     explicit Hash(std::uint64_t seed)
