@@ -3,6 +3,7 @@
 #include "core/support/checked.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -110,10 +111,29 @@ std::optional<Standing> randomBitsLemma(Site& site, std::size_t)
         if (bits.type.shape[dim] * shardCount(made->dims[dim].axes) != made->whole[dim])
             return site.refuse("its pieces are of different sizes");
     }
-    const GlobalId global = site.walk.globals.number(
-        fmt::format("random bits {} {} {}", bits.partitionable, typeText({bits.type.dtype, made->whole}), key.text()),
-        made->whole, bits.type.dtype, site.walk.globals[key.global].varies);
-    return standingOf(global, made->whole, made->dims, bits.type.shape, made->mesh);
+    // A number depends on its place among all: arrays of other shapes have the same ones. Dimensions of size 1 say nothing of it.
+    Shape whole;
+    Shape local;
+    std::vector<StandingDim> dims;
+    for (std::size_t dim = 0; dim < made->whole.size(); ++dim) {
+        if (made->whole[dim] == 1)
+            continue;
+        whole.push_back(made->whole[dim]);
+        local.push_back(bits.type.shape[dim]);
+        dims.push_back(made->dims[dim]);
+    }
+    GlobalValues& globals = site.walk.globals;
+    const std::string elements = fmt::format(
+        "random bits {} {} {} {}", bits.partitionable, dtypeName(bits.type.dtype), elementCount(whole), key.text());
+    const GlobalId global
+        = globals.number(fmt::format("reshape {} {}", whole, elements), whole, bits.type.dtype, globals[key.global].varies);
+    globals[global].reshaped = elements;
+    Standing standing = standingOf(global, whole, dims, local, made->mesh);
+    for (std::size_t dim = 0; dim < made->whole.size(); ++dim) {
+        if (made->whole[dim] == 1)
+            standing.dims.insert(standing.dims.begin() + static_cast<std::ptrdiff_t>(dim), StandingDim{});
+    }
+    return standing;
 }
 
 std::optional<Standing> bitGeneratorLemma(Site& site, std::size_t result)
