@@ -88,20 +88,14 @@ ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_
     const Stretch stretch{masks.part.valid() ? options.pipelineMicrobatches : 0, masks.part};
     const ValueId bits = randomWords(builder, key, type.shape, options.partitionableRandom, stretch);
     const ValueId drawn = builder.binary(OpKind::ShiftRightLogical, bits, builder.splat(words, kShift));
-    const ValueId isOn = masks.isOn.valid()
-        ? builder.compare(CompareDirection::NotEqual, masks.isOn, builder.splat({DType::U32, {}}, 0.0))
-        : ValueId{};
-    /// A number where something is left out, another one where it is not.
-    const auto chosen = [&](const TensorType& like, double on, double off) {
-        if (!isOn.valid())
-            return builder.splat(like, on);
-        const TensorType scalar{like.dtype, {}};
-        return builder.broadcastScalar(builder.select(isOn, builder.splat(scalar, on), builder.splat(scalar, off)), like.shape);
-    };
     const double below = std::ceil(static_cast<double>(static_cast<float>(kept)) * kFractions);
-    const ValueId stays = builder.compare(CompareDirection::Less, drawn, chosen(words, below, kFractions));
-    const ValueId scaled = builder.binary(OpKind::Multiply, value, chosen(type, 1.0 / kept, 1.0));
-    return builder.select(stays, scaled, builder.splat(type, 0.0));
+    const ValueId stays = builder.compare(CompareDirection::Less, drawn, builder.splat(words, below));
+    const ValueId scaled = builder.binary(OpKind::Multiply, value, builder.splat(type, 1.0 / kept));
+    const ValueId made = builder.select(stays, scaled, builder.splat(type, 0.0));
+    if (!masks.isOn.valid())
+        return made;
+    const ValueId isOn = builder.compare(CompareDirection::NotEqual, masks.isOn, builder.splat({DType::U32, {}}, 0.0));
+    return builder.select(builder.broadcastScalar(isOn, type.shape), made, value);
 }
 
 DType updatedType(DType parameter, const Optimizer& optimizer)
