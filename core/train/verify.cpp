@@ -132,21 +132,26 @@ VerifiedTensor judgedExactly(const HostArray& sharded, const HostArray& unsharde
     return tensor;
 }
 
-/// The arguments with each number one rounding of its type off, up or down by chance: the same for one seed.
-std::vector<HostArray> oneRoundingOff(std::span<const HostArray> arguments, std::uint64_t seed)
+/// The arguments with each number one rounding off, up or down by chance: the same for one seed. What is computed with in 16 bits is rounded so, whatever
+/// the type in which it is kept.
+std::vector<HostArray> oneRoundingOff(const Function& function, std::span<const HostArray> arguments, std::uint64_t seed)
 {
     std::mt19937_64 random(seed);
+    const double computing = 0.5 * coarsestEpsilon(function);
     std::vector<HostArray> made;
-    for (const HostArray& argument : arguments) {
-        const DType dtype = argument.type().dtype;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const DType dtype = arguments[i].type().dtype;
         if (!isFloating(dtype) || byteSize(dtype) < 2) {
-            made.push_back(argument);
+            made.push_back(arguments[i]);
             continue;
         }
-        std::vector<double> values = argument.values();
+        const Role role = function[function.arguments()[i]].role;
+        const bool isComputedWith = role == Role::Parameter || role == Role::Input;
+        const double rounding = isComputedWith ? std::max(epsilonOf(dtype), computing) : epsilonOf(dtype);
+        std::vector<double> values = arguments[i].values();
         for (double& value : values)
-            value *= (random() & 1U) != 0 ? 1.0 + epsilonOf(dtype) : 1.0 - epsilonOf(dtype);
-        made.push_back(HostArray::of(argument.type(), values));
+            value *= (random() & 1U) != 0 ? 1.0 + rounding : 1.0 - rounding;
+        made.push_back(HostArray::of(arguments[i].type(), values));
     }
     return made;
 }
@@ -159,7 +164,7 @@ Result<std::vector<double>> movedByRounding(
     constexpr std::uint64_t kSeeds[] = {1, 2, 3, 4};
     std::vector<double> moved(exact.size(), 0.0);
     for (const std::uint64_t seed : kSeeds) {
-        const std::vector<HostArray> drawn = oneRoundingOff(arguments, seed);
+        const std::vector<HostArray> drawn = oneRoundingOff(references.function, arguments, seed);
         for (const bool inDouble : {true, false}) {
             const auto results = evaluate(
                 references.function, drawn, {.inDouble = inDouble, .stop = references.stop, .meshes = references.meshes});
