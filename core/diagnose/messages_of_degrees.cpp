@@ -257,6 +257,32 @@ bool explainTitanDims(const MessagePart& part, std::size_t at, const ExplainCont
     return true;
 }
 
+/// "Number of devices per slice 64 does not match the product of the ICI parallelism 128", "Number of slices 2 does not match .. DCN parallelism 4"
+bool explainMaxTextDims(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    constexpr std::size_t kNear = 60;
+    const auto words = part.find("doesnotmatchtheproductofthe", at);
+    if (!words || *words > at + kNear)
+        return false;
+    const bool isSlices = part.text().substr(at).starts_with("numberofslices");
+    const std::string axes = isSlices ? "dcn" : "ici";
+    const std::string parts = isSlices ? "slices" : "devices of a slice";
+    const auto there = part.integer(isSlices ? "numberofslices" : "numberofdevicesperslice", at);
+    const auto asked = part.integer(axes + "parallelism", *words);
+    out.meaning = fmt::format("MaxText's {}_*_parallelism must multiply to the number of {}.", axes, parts);
+    if (there && asked) {
+        out.fact(parts, fmt::format("{}", *there));
+        out.fact(fmt::format("the {} axes", axes), fmt::format("{}", *asked));
+        out.meaning += fmt::format(" They make {}, and there are {}.", *asked, *there);
+    }
+    out.remedy("Let one axis take what is left. The others must then multiply to a divisor of that number:",
+        isSlices ? "dcn_data_parallelism=-1\n" : "ici_fsdp_parallelism=-1\n");
+    out.remedy(isSlices
+            ? "If there are more slices than JAX sees, check that all of them have started."
+            : "If more devices were meant, check the machine. ici_* are axes within a slice; dcn_* are axes across slices.");
+    return true;
+}
+
 } // namespace
 
 std::span<const MessageKind> degreeMessageKinds()
@@ -281,6 +307,23 @@ std::span<const MessageKind> degreeMessageKinds()
                     "--decoder-first-pipeline-num-layers N \\\n  --decoder-last-pipeline-num-layers M\n"}}},
         {"degrees-and-ranks-differ", "torchtitan", "parallel degrees that do not make the ranks", {"invalidparalleldims:"},
             explainTitanDims, 200},
+        {"degrees-and-ranks-differ", "MaxText", "parallel degrees that do not make the devices",
+            {"numberofdevicesperslice", "numberofslices"}, explainMaxTextDims, 160},
+        {"degrees-and-ranks-differ", "MaxText", "a parallel degree of -1 that cannot be computed",
+            {"foundunspecifiedvalues(-1)formorethanone", "unspecifiedvalueunabletobedetermined"}, nullptr, 160, 160,
+            "An axis of -1 takes the devices (ici) or the slices (dcn) that the other axes leave. Only one axis of each kind "
+            "can be -1, and the others must leave at least 1.",
+            {{"Give all axes but one a size:", "ici_fsdp_parallelism=-1 ici_tensor_parallelism=4\n"}}},
+        {"sequence-and-ranks-differ", "Megatron", "a sequence that context parallelism does not divide",
+            {"seq-lengthshouldbeamultipleof2*context-parallel-size"}, nullptr, 120, 0,
+            "Context parallelism gives each rank two pieces of every sequence, one from the front and one from the back, so that "
+            "under the causal mask all ranks have as much attention to compute.",
+            {{"Take a --seq-length that is a multiple of 2 x --context-parallel-size."},
+                {"Or use less context parallelism, and leave the ranks to data parallelism:", "--context-parallel-size N\n"}}},
+        {"experts-and-ranks-differ", "Megatron", "experts that expert parallelism does not divide",
+            {"numberofexpertsshouldbeamultipleofexpert"}, nullptr, 80, 0,
+            "Expert parallelism gives each rank of its group the same number of experts, so --num-experts must divide by it.",
+            {{"Take a size that divides the experts:", "--expert-model-parallel-size N\n"}}},
     };
     return kKinds;
 }

@@ -523,7 +523,8 @@ std::span<const MessageKind> deviceMessageKinds()
         {"nccl-error", "NCCL", "a link or a peer failed",
             {"failed:unhandledcudaerror", "failed:unhandledsystemerror", "failed:remoteprocessexited", // XLA's words
                 "ncclsystemerror:", "ncclunhandledcudaerror", "ncclremoteerror:", "ncclinternalerror:", "ncclerrorin:",
-                "ncclerror1:", "ncclerror2:", "ncclerror3:", "ncclerror6:"},
+                "ncclerror1:", "ncclerror2:", "ncclerror3:", "ncclerror6:", "gotcompletionfrompeer", // a network card's
+                "ncclwarncudafailure2'outofmemory'", "ncclwarncudafailure'outofmemory'"},
             explainNcclError, 400},
     };
     return kKinds;

@@ -539,6 +539,21 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "2:\n\t\tSize: 512.00MiB\n\t\tShape: f32[2048,65536]\n"},
     {"torchtitan's degrees", "degrees-and-ranks-differ",
         "AssertionError: Invalid parallel dims: dp_replicate(2) * dp_shard(5) * cp(1) * tp(4) * pp(1) != WORLD_SIZE(32)"},
+    {"MaxText's degrees", "degrees-and-ranks-differ",
+        "AssertionError: Number of devices per slice 64 does not match    the product of the ICI parallelism 128"},
+    {"MaxText's slices", "degrees-and-ranks-differ",
+        "AssertionError: Number of slices 2 does not match the product of the DCN parallelism 4"},
+    {"MaxText's open degrees", "degrees-and-ranks-differ",
+        "AssertionError: Found unspecified values (-1) for more than one ICI      parallelism axis. At most one axis can be "
+        "unspecified."},
+    {"Megatron's sequence", "sequence-and-ranks-differ",
+        "AssertionError: seq-length should be a multiple of 2 * context-parallel-size if context-parallel-size > 1."},
+    {"Megatron's number of experts", "experts-and-ranks-differ",
+        "AssertionError: Number of experts should be a multiple of expert model parallel_size."},
+    {"NCCL, a network card", "nccl-error",
+        "node01:1234:5678 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.1.2.3<45678> with "
+        "status=12 opcode=0 len=0 vendor err 129 (Recv)"},
+    {"NCCL memory, a warning", "nccl-error", "node01:1234:5678 [0] include/alloc.h:48 NCCL WARN Cuda failure 2 'out of memory'"},
     {"two devices", "two-devices",
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"},
     {"world size", "mesh-and-ranks-differ",
@@ -817,6 +832,10 @@ void TestExplainMessage::says_data()
     QTest::newRow("the largest buffer") << "peak buffers" << QStringList{"8.00 GiB: bf16[64,8192,8192]", "jit(step)/dot_general"};
     QTest::newRow("ranks of experts") << "Megatron's experts" << QStringList{"128", "Start a multiple of 128 ranks: 128"};
     QTest::newRow("batches that go") << "Megatron's batch" << QStringList{"6 x 4 = 24", "96 or 120", "microbatches of 1, 5, 25"};
+    QTest::newRow("devices of a slice") << "MaxText's degrees"
+                                        << QStringList{"They make 128, and there are 64", "ici_fsdp_parallelism=-1"};
+    QTest::newRow("slices") << "MaxText's slices" << QStringList{"They make 4, and there are 2", "dcn_data_parallelism=-1"};
+    QTest::newRow("NCCL's own memory, a warning") << "NCCL memory, a warning" << QStringList{"NCCL_BUFFSIZE"};
     QTest::newRow("shards that are left") << "torchtitan's degrees"
                                           << QStringList{"make 40, and 32 were started", "which are 4", "NGPU=40"};
 }
