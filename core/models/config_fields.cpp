@@ -149,20 +149,23 @@ namespace {
 /// Numbers that change neither the sizes of a model nor what its products cost: tokens with a meaning, initial values, dropout, losses of routers,
 /// scales of scores, limits of activations, generation of text, further tokens that are predicted, and what older libraries write.
 constexpr std::array kInert = {"activation_situ_beta", "activation_situ_linear_beta", "attention_chunk_size", "attention_dropout",
-    "attention_value_scale", "attn_res_block_size", "aux_loss_alpha", "begin_suppress_tokens", "bos_token_id", "chunk_size",
-    "chunk_size_feed_forward", "compress_rope_theta", "decoder_start_token_id", "diversity_penalty", "embd_pdrop",
-    "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "expand", "full_attention_interval", "hc_eps", "hc_sinkhorn_iters",
-    "hidden_dropout", "ignore_index", "initial_context_length", "initializer_range", "length_penalty",
-    "linear_attn_config.gate_lower_bound", "mamba_expand", "max_length", "max_window_layers", "min_length", "moe_loss_weight",
-    "moe_router_scaling_factor", "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group", "no_repeat_ngram_size",
-    "num_beam_groups", "num_beams", "num_expert_group", "num_hash_layers", "num_logits_to_keep", "num_mtp_modules",
-    "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp", "repetition_penalty", "resid_pdrop",
-    "rope_parameters.attention_factor", "rope_parameters.beta_fast", "rope_parameters.beta_slow", "rope_parameters.factor",
-    "rope_parameters.high_freq_factor", "rope_parameters.low_freq_factor", "rope_parameters.mrope_section",
-    "rope_parameters.mscale", "rope_parameters.mscale_all_dim", "rope_parameters.original_max_position_embeddings",
-    "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "sep_token_id", "swa_rope_theta", "swiglu_alpha",
-    "swiglu_limit", "temperature", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_rank",
-    "top_k", "top_p", "topk_group", "typical_p", "vision_soft_tokens_per_image", "vocab_size_per_layer_input"};
+    "attention_multiplier", "attention_probs_dropout_prob", "attention_value_scale", "attn_pdrop", "attn_res_block_size",
+    "aux_loss_alpha", "begin_suppress_tokens", "bos_token_id", "chunk_size", "chunk_size_feed_forward", "classifier_dropout",
+    "compress_rope_theta", "decoder_start_token_id", "diversity_penalty", "emb_pdrop", "embd_pdrop", "embed_dropout",
+    "embedding_dropout", "embedding_multiplier", "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "expand",
+    "full_attention_interval", "global_rope_theta", "hc_eps", "hc_sinkhorn_iters", "hidden_dropout", "hidden_dropout_prob",
+    "ignore_index", "initial_context_length", "initializer_range", "length_penalty", "linear_attn_config.gate_lower_bound",
+    "local_rope_theta", "logit_scale", "logits_scaling", "mamba_expand", "max_length", "max_window_layers", "min_length",
+    "mlp_dropout", "moe_loss_weight", "moe_router_scaling_factor", "mtp_num_hidden_layers", "mtp_transformer_layers", "n_group",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_expert_group", "num_hash_layers", "num_logits_to_keep",
+    "num_mtp_modules", "num_nextn_predict_layers", "num_return_sequences", "pad_token_id", "pretraining_tp", "repetition_penalty",
+    "resid_pdrop", "residual_dropout", "residual_multiplier", "rope_parameters.attention_factor", "rope_parameters.beta_fast",
+    "rope_parameters.beta_slow", "rope_parameters.factor", "rope_parameters.high_freq_factor", "rope_parameters.low_freq_factor",
+    "rope_parameters.mrope_section", "rope_parameters.mscale", "rope_parameters.mscale_all_dim",
+    "rope_parameters.original_max_position_embeddings", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise",
+    "sep_token_id", "swa_rope_theta", "swiglu_alpha", "swiglu_limit", "temperature", "time_step_floor", "time_step_limit",
+    "time_step_max", "time_step_min", "time_step_rank", "top_k", "top_p", "topk_group", "typical_p",
+    "vision_soft_tokens_per_image", "vocab_size_per_layer_input"};
 
 /// Objects without a number that does: how positions beyond those of training are turned, how stored weights are packed, names of classes, and what
 /// a note says is left out: towers beside the language model, indices of sparse attention.
@@ -328,6 +331,8 @@ struct ModelKind {
     std::int64_t ffn = 0;
     std::int64_t vocabulary = 0;
     std::int64_t windowStep = 0; ///< every so many layers one has no window
+
+    bool isKnown() const { return !types.front().empty(); }
 };
 
 constexpr NormKind kLayerNorm = NormKind::LayerNorm;
@@ -346,6 +351,7 @@ constexpr std::array kModelKinds = {
     ModelKind{{"gpt_neo"}, kLayerNorm, kLearned, "gelu_new", false, {.output = true, .ffn = true}, false, true},
     ModelKind{{"gpt_neox_japanese"}, kLayerNorm, PositionKind::Rotary, "gelu", false, {}, false, true},
     ModelKind{{"gpt_oss"}, NormKind::RmsNorm, PositionKind::Rotary, "silu", true, kAllBiases},
+    ModelKind{{"modernbert"}, kLayerNorm, PositionKind::Rotary, "gelu", true, {}, false, true},
     ModelKind{{"mpt"}, kLayerNorm, kUntrained, "gelu", false, {}, false, true},
     ModelKind{{"nemotron"}, kLayerNorm, PositionKind::Rotary, "relu2", false},
     ModelKind{{"opt"}, kLayerNorm, kLearned, "relu", false, kAllBiases, false, true},
@@ -354,6 +360,11 @@ constexpr std::array kModelKinds = {
     ModelKind{{"qwen", "qwen2_moe"}, NormKind::RmsNorm, PositionKind::Rotary, "silu", true, {.attention = true}},
     ModelKind{{"starcoder2"}, kLayerNorm, PositionKind::Rotary, "gelu_pytorch_tanh", false, kAllBiases, false, true},
     ModelKind{{"xglm"}, kLayerNorm, kUntrained, "gelu", false, kAllBiases, false, true}};
+
+/// Kinds that normalise each head's queries and keys where no field says so, and those with norms behind both blocks of a layer, too. A norm of all
+/// heads together (OLMo) costs the same.
+constexpr std::array kQueryKeyNorms = {"gemma3", "gemma3_text", "olmo2", "olmo3", "olmoe", "flex_olmo", "exaone4", "dots1"};
+constexpr std::array kPostNorms = {"gemma3", "gemma3_text", "glm4"};
 
 ModelKind kindOf(std::string_view type)
 {
@@ -379,7 +390,8 @@ PositionKind positionOf(FieldReader& reader, const ModelKind& kind)
         return kUntrained;
     if (reader.find("alibi") != nullptr && kind.position == kUntrained)
         return isLearned ? kLearned : kUntrained;
-    return type != kTypes.end() ? type->second : kind.position;
+    const bool isAlwaysRotary = kind.isKnown() && kind.position == PositionKind::Rotary; // its class does not read the word
+    return type != kTypes.end() && !isAlwaysRotary ? type->second : kind.position;
 }
 
 bool isLayerNorm(FieldReader& reader, const ModelKind& kind)
@@ -399,7 +411,7 @@ void readBiases(FieldReader& reader, const ModelKind& kind, TransformerConfig& c
         absent = reader.flag("no_bias", true) ? Biases{} : kAllBiases;
     c.attentionBias
         = reader.flag({"attention_bias", "qkv_bias", "add_qkv_bias", "use_bias", "bias", "enable_bias"}, absent.attention);
-    c.outputBias = reader.flag({"attention_bias", "use_bias", "bias", "enable_bias"}, absent.output);
+    c.outputBias = reader.flag({"attention_out_bias", "attention_bias", "use_bias", "bias", "enable_bias"}, absent.output);
     c.ffnBias = reader.flag({"mlp_bias", "use_bias", "bias", "enable_bias"}, absent.ffn);
 }
 
@@ -482,13 +494,15 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.norm = isLayerNorm(reader, kind) ? kLayerNorm : NormKind::RmsNorm;
     // As models are: gates came with RMS norms and with widths that are not multiples of the hidden size.
     c.gatedFfn = kind.isGated && saysWidth && !name.starts_with("relu") && name != "gelu_new"
-        && !(c.norm == kLayerNorm && name.starts_with("gelu"));
+        && (kind.isKnown() || c.norm != kLayerNorm || !name.starts_with("gelu"));
     c.normEpsilon = reader.number(
         reader.nameOf({"rms_norm_eps", "layernorm_epsilon", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"}),
         1e-5);
     readBiases(reader, kind, c);
     c.parallelBlock = reader.flag({"parallel_attn", "use_parallel_residual"}, kind.isParallel);
-    c.queryKeyNorm = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || family.starts_with("qwen3");
+    c.queryKeyNorm = reader.flag({"use_qk_norm", "qk_norm", "qk_layernorm"}, false) || family.starts_with("qwen3")
+        || isIn(kQueryKeyNorms, family);
+    c.postNorms = isIn(kPostNorms, family);
 
     c.queryScale = reader.number("query_pre_attn_scalar", 0.0);
     c.attentionSoftcap = reader.number("attn_logit_softcapping", 0.0);

@@ -338,7 +338,9 @@ std::vector<std::string> layerWords(FieldReader& reader)
     const bool isRecurrent = reader.find("linear_num_value_heads") != nullptr;
     const std::string field = isRecurrent ? "full_attention_interval" : "sliding_window_pattern";
     const std::int64_t step = reader.size(field, 0, 0);
-    const std::int64_t period = reader.size("attn_layer_period", 0, 0);
+    const std::int64_t period = reader.size({"attn_layer_period", "global_attn_every_n_layers"}, 0, 0);
+    const char* others
+        = reader.find("global_attn_every_n_layers") != nullptr ? "sliding_attention" : "mamba"; // ModernBERT, Jamba
     const std::int64_t layers = step == 0 && period == 0
         ? 0
         : std::min(reader.size({"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, 1), kMostTransformerLayers);
@@ -346,7 +348,7 @@ std::vector<std::string> layerWords(FieldReader& reader)
     for (std::int64_t i = 1; i <= layers && step > 0; ++i)
         words.emplace_back(i % step == 0 ? "full_attention" : isRecurrent ? "linear_attention" : "sliding_attention");
     for (std::int64_t i = 0; i < layers && period > 0; ++i)
-        words.emplace_back(i % period == reader.size("attn_layer_offset", 0, 0) % period ? "attention" : "mamba");
+        words.emplace_back(i % period == reader.size("attn_layer_offset", 0, 0) % period ? "attention" : others);
     if (words.empty() && reader.find("state_size") != nullptr)
         reader.refuse("MW1351", "state_size", "state_size: layers of a state space without a block behind each are not known");
     for (const char* states : {"ssm_state_size", "mamba_d_state", "lru_width"}) {
@@ -415,7 +417,7 @@ void readLayers(FieldReader& reader, TransformerConfig& c, std::vector<std::stri
         return reader.refuse("MW1351", "cla_share_factor", "cla_share_factor: layers that share keys are not known");
     const std::int64_t stated = reader.find("attention_types") != nullptr
         ? reader.size("window_size", 256, 0)
-        : reader.size({"sliding_window", "sliding_window_size"}, 0, 0);
+        : reader.size({"sliding_window", "sliding_window_size", "local_attention"}, 0, 0);
     const std::int64_t window = reader.flag("use_sliding_window", true) ? stated : 0;
     c.outputGate = reader.flag({"attn_output_gate", "attention_output_gate", "mla_use_output_gate"}, false);
     c.outputRank = reader.size("o_lora_rank", 0, 0);

@@ -291,8 +291,8 @@ std::string titanModel(const TransformerConfig& model)
         RegisteredModel{"deepseek_v3", "deepseek_v3_671b", 61, 7168, 256},
         RegisteredModel{"gpt_oss", "gpt_oss_20b", 24, 2880, 32}, RegisteredModel{"gpt_oss", "gpt_oss_120b", 36, 2880, 128}};
     const auto isIt = [&](const RegisteredModel& one) {
-        // Qwen 3 normalises heads, Llama 3 has its vocabulary: others of these sizes are other models.
-        const bool isKind = std::string_view(one.module) == "qwen3" ? model.queryKeyNorm
+        // Qwen 3 normalises heads, and both have vocabularies of their own: others of these sizes are other models.
+        const bool isKind = std::string_view(one.module) == "qwen3" ? model.vocabulary == 151936 && model.queryKeyNorm
             : std::string_view(one.module) == "llama3"              ? model.vocabulary == 128256 && !model.queryKeyNorm
             : std::string_view(one.module) == "deepseek_v3"         ? model.keyValueRank > 0
                                                                     : model.slidingWindow > 0;

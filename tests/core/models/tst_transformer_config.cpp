@@ -197,6 +197,8 @@ void TestTransformerConfig::published_data()
     QTest::newRow("DeepSeek-V2") << shipped("deepseek_v2") << qint64{235741434880};
     // Without the layers that predict further tokens, and the 256 numbers a layer that balance the experts.
     QTest::newRow("DeepSeek-V3") << shipped("deepseek_v3") << qint64{671026404352};
+    QTest::newRow("Gemma 3 27B: norms behind the blocks, and of queries and keys")
+        << shipped("gemma3_27b") << qint64{27009002240};
     QTest::newRow("Gemma 2 2B") << configOf(R"({"model_type": "gemma2"})") << qint64{2614341888};
     QTest::newRow("Qwen3 8B") << configOf(R"({"model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 4096,
         "intermediate_size": 12288, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936})")
@@ -502,6 +504,14 @@ void TestTransformerConfig::byFields_data()
     row("gemma 3 4B: sizes of its kind", R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
         "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}})",
         3.88, 3.88, "\"vocab_size\" is not given: 262208");
+    row("olmo 2 7B: queries and keys are normalised", R"({"model_type": "olmo2", "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 100352, "rms_norm_eps": 1e-6})",
+        7.299, 7.299, "");
+    row("modernbert large: gated, and two layers of three have a window",
+        R"({"model_type": "modernbert", "hidden_size": 1024, "intermediate_size": 2624, "num_hidden_layers": 28,
+        "num_attention_heads": 16, "vocab_size": 50368, "global_attn_every_n_layers": 3, "local_attention": 128,
+        "tie_word_embeddings": true})",
+        0.3948, 0.3948, "");
     row("falcon 7B: tied by its kind", R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
         "num_attention_heads": 71, "multi_query": true, "vocab_size": 65024})",
         6.92, 6.92, "\"tie_word_embeddings\" is not given: true");
@@ -575,6 +585,11 @@ void TestTransformerConfig::kinds_data()
         "layer none gelu qkv out ffn");
     row("gpt-neo", R"("model_type": "gpt_neo")", "layer learned gelu_tanh out ffn");
     row("starcoder2", R"("model_type": "starcoder2", "intermediate_size": 16, "use_bias": false)", "layer rotary gelu_tanh");
+    row("modernbert", R"("model_type": "modernbert", "intermediate_size": 16, "position_embedding_type": "absolute",
+        "norm_eps": 1e-5, "embedding_dropout": 0.1, "global_rope_theta": 160000.0)",
+        "layer rotary gelu gated");
+    row("a bias of queries alone", R"("intermediate_size": 16, "attention_bias": true, "attention_out_bias": false)",
+        "rms rotary silu gated qkv");
     row("norm by name", R"("intermediate_size": 16, "norm_type": "low_precision_layernorm", "hidden_act": "gelu")",
         "layer rotary gelu");
     row("norm by its epsilon", R"("intermediate_size": 16, "layer_norm_eps": 1e-5)", "layer rotary silu gated");
