@@ -231,7 +231,9 @@ void LaunchReader::readMegatron()
                 fmt::format("{} {}: priced as blockwise, which it comes nearest to", o.spelled("fp8-recipe"), recipe));
         o.know({format->name});
     }
-    a.recompute = o.has("recompute-activations") ? "selective" : o.word("recompute-granularity", "none");
+    // The older names are those of Megatron-LM before 3.0 and of Megatron-DeepSpeed.
+    const bool isOldFull = o.has("checkpoint-activations") || o.has("activations-checkpoint-method");
+    a.recompute = o.has("recompute-activations") ? "selective" : o.word("recompute-granularity", isOldFull ? "full" : "none");
     if (a.recompute != "none" && a.recompute != "selective" && a.recompute != "full")
         o.refuse(*o.find("recompute-granularity"), fmt::format("\"{}\" is not known", a.recompute), "selective or full");
     if (a.recompute == "full" && o.word("recompute-method", "uniform") == "block"
@@ -248,6 +250,15 @@ void LaunchReader::readMegatron()
         const std::string strategy
             = o.has("use-torch-fsdp2") ? "optim_grads_params" : o.word("data-parallel-sharding-strategy", "optim_grads_params");
         a.zero = strategy == "no_shard" ? 0 : strategy == "optim" ? 1 : strategy == "optim_grads" ? 2 : 3;
+    } else if (o.has("deepspeed")) { // of Megatron-DeepSpeed
+        const std::int64_t stage = o.size("zero-stage", 0, 0);
+        a.zero = static_cast<int>(std::min<std::int64_t>(stage, 3));
+        if (stage > 3)
+            o.refuse(*o.find("zero-stage"), fmt::format("{} is not a stage of ZeRO", stage), "0, 1, 2 or 3");
+        else if (o.find("zero-stage") == nullptr)
+            o.refuse(*o.find("deepspeed"), "the stage of ZeRO is in DeepSpeed's own configuration, which is not read",
+                "add --zero-stage N, the stage in that file");
+        o.know({"deepspeed_config", "deepspeed-activation-checkpointing", "no-pipeline-parallel"});
     } else if (o.has("use-distributed-optimizer"))
         a.zero = 1;
     a.shards = a.zero == 3 ? -o.size("num-distributed-optimizer-instances", 1) : 1; // so many copies

@@ -259,6 +259,12 @@ void TestLaunchLine::plans_data()
                                                  << "fsdp=16 context=4, 768 x 2048, 1 x 48, full, ZeRO 3";
     QTest::newRow("Megatron's FSDP") << kMegatron + "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"
                                      << "fsdp=64, 256 x 4096, 4 x 1, none, ZeRO 3";
+    QTest::newRow("DeepSpeed's weights") << kMegatron
+            + "--deepspeed --deepspeed_config ds.json --zero-stage 3 --checkpoint-activations "
+              "--deepspeed-activation-checkpointing"
+                                         << "fsdp=64, 256 x 4096, 4 x 1, full, ZeRO 3";
+    QTest::newRow("DeepSpeed's moments") << kMegatron + "--deepspeed --zero-stage 1"
+                                         << "data=64, 256 x 4096, 4 x 1, none, ZeRO 1";
     QTest::newRow("the last counts") << kMegatron + "--micro-batch-size 2 --micro-batch-size=4"
                                      << "data=64, 256 x 4096, 1 x 4, none, ZeRO 0";
     QTest::newRow("experts") << kMegatron + "--num-experts 8 --expert-model-parallel-size 8 --moe-router-topk 2"
@@ -512,6 +518,12 @@ void TestLaunchLine::refused_data()
                                    << "--vocab-size";
     QTest::newRow("no batch") << "torchrun pretrain_gpt.py --seq-length 4096 " + kGpt << "MW1494"
                               << "--micro-batch-size";
+    QTest::newRow("a stage in another file") << kMegatron + "--deepspeed --deepspeed_config ds.json"
+                                             << "MW1495"
+                                             << "the stage of ZeRO is in DeepSpeed's own configuration";
+    QTest::newRow("no such stage") << kMegatron + "--deepspeed --zero-stage 4"
+                                   << "MW1495"
+                                   << "4 is not a stage of ZeRO";
     QTest::newRow("a word for a number") << kMegatron + "--tensor-model-parallel-size two"
                                          << "MW1495"
                                          << "\"two\" is not a whole number";
