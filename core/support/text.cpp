@@ -205,6 +205,11 @@ std::string formatCount(double count)
     return unit == 0 ? fmt::format("{:.0f}", count) : threeFigures(count) + kUnits[unit];
 }
 
+std::string formatRate(double rate)
+{
+    return std::fabs(rate) < 999.5 ? threeFigures(rate) : formatCount(rate);
+}
+
 std::string formatWhole(std::int64_t count)
 {
     std::string text = fmt::format("{}", count);

@@ -53,6 +53,9 @@ std::string formatSeconds(double seconds);
 /// A count with a decimal unit: `950`, `12.3 k`, `4.56 M`, `1.23 T`.
 std::string formatCount(double count);
 
+/// What happens in a second, with three figures: `7.06`, `950`, `12.3 k`.
+std::string formatRate(double rate);
+
 /// Whole: "16,384".
 std::string formatWhole(std::int64_t count);
 

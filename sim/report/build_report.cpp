@@ -226,7 +226,7 @@ ReportValue shareValue(double share)
 
 ReportValue rateValue(double perSecond, const std::string& what)
 {
-    return numberValue(fmt::format("{} {}/s", formatCount(perSecond), what), perSecond, what + "/s");
+    return numberValue(fmt::format("{} {}/s", formatRate(perSecond), what), perSecond, what + "/s");
 }
 
 std::string percentText(double share)

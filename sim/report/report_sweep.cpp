@@ -60,7 +60,7 @@ std::string outcomeText(const SweepOutcome& o, const char* rateUnit)
     if (!o.simulated())
         return fmt::format("refused, {}: {}", o.problem, o.message);
     return fmt::format("step {}, {} {}\n{} of {} a device: {}\nbound by {}", formatSeconds(o.stepSeconds),
-        formatCount(1.0 / o.secondsPerUnit()), rateUnit, formatBytes(o.peakBytes), formatBytes(o.usableBytes),
+        formatRate(1.0 / o.secondsPerUnit()), rateUnit, formatBytes(o.peakBytes), formatBytes(o.usableBytes),
         sweepStateName(o.state), spokenBound(o.boundBy));
 }
 
@@ -72,7 +72,7 @@ std::vector<ReportAnswer> answersOf(const SweepResult& result)
         best == nullptr ? "None fits" : shortText(*best)};
     if (best != nullptr) {
         fastest.value = {fmt::format("step {}, {} {}", formatSeconds(best->outcome.stepSeconds),
-                             formatCount(1.0 / best->outcome.secondsPerUnit()), sweepRateUnit(result.plan)),
+                             formatRate(1.0 / best->outcome.secondsPerUnit()), sweepRateUnit(result.plan)),
             best->outcome.stepSeconds, "s"};
         fastest.sentence = fmt::format("{}. Bound by {}.", valuesText(result, *best), spokenBound(best->outcome.boundBy));
         fastest.command = commandText("simulate", result.plan.studyFile, result.plan.settingsAt(best->point));
@@ -245,7 +245,7 @@ ReportRow tableRow(const SweepResult& result, const SweepRow& row)
         return cells;
     }
     cells.cells.push_back(secondsValue(o.stepSeconds));
-    cells.cells.push_back({formatCount(1.0 / o.secondsPerUnit()), 1.0 / o.secondsPerUnit(), "1/s"});
+    cells.cells.push_back({formatRate(1.0 / o.secondsPerUnit()), 1.0 / o.secondsPerUnit(), "1/s"});
     cells.cells.push_back(secondsValue(o.exposedSeconds));
     cells.cells.push_back({mfuText(o.mfu), o.mfu, {}});
     cells.cells.push_back(bytesValue(static_cast<double>(o.peakBytes)));

@@ -66,9 +66,13 @@ std::string refusalsText(const SweepResult& result)
         refusals.push_back(std::move(outcomes));
     std::ranges::stable_sort(refusals, std::ranges::greater(), [](const auto& outcomes) { return outcomes.size(); });
     std::string text;
-    for (const auto& outcomes : refusals)
-        text += fmt::format("  {} refused, {}: {}{}\n", outcomes.size(), outcomes.front()->problem,
-            outcomes.size() > 1 ? "for one, " : "", outcomes.front()->message);
+    for (const auto& outcomes : refusals) {
+        const SweepOutcome& first = *outcomes.front();
+        text += fmt::format(
+            "  {} refused, {}: {}{}\n", outcomes.size(), first.problem, outcomes.size() > 1 ? "for one, " : "", first.message);
+        if (!first.fix.empty())
+            text += fmt::format("    fix: {}\n", first.fix);
+    }
     return text;
 }
 
@@ -150,7 +154,7 @@ std::string sweepText(const SweepResult& result)
         std::vector<std::string> cells = row.values;
         if (o.simulated())
             cells.insert(cells.end(),
-                {formatSeconds(o.stepSeconds), formatCount(1.0 / o.secondsPerUnit()), formatSeconds(o.exposedSeconds),
+                {formatSeconds(o.stepSeconds), formatRate(1.0 / o.secondsPerUnit()), formatSeconds(o.exposedSeconds),
                     fmt::format("{:.1f} %", 100.0 * o.mfu), formatBytes(o.peakBytes), o.state == SweepState::Fits ? "yes" : "NO",
                     row.onFront ? "*" : "", o.boundBy});
         else
@@ -164,7 +168,7 @@ std::string sweepText(const SweepResult& result)
         for (std::size_t i = 0; i < best.values.size(); ++i)
             words += fmt::format("{}{} {}", i == 0 ? "" : ", ", result.plan.parameters[i].name, best.values[i]);
         text += fmt::format("best: {}: step {}, {} {}, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
-            formatCount(1.0 / best.outcome.secondsPerUnit()), sweepRateUnit(result.plan), formatBytes(best.outcome.peakBytes));
+            formatRate(1.0 / best.outcome.secondsPerUnit()), sweepRateUnit(result.plan), formatBytes(best.outcome.peakBytes));
     }
     text += fmt::format("{} of {}: {} fit, {} do not fit, {} refused{}\n", result.rows.size(),
         pointsText(result.plan.pointCount()), result.count(SweepState::Fits), result.count(SweepState::TooLarge),

@@ -24,6 +24,7 @@ private Q_SLOTS:
     void seconds();
     void counts_data();
     void counts();
+    void rates();
     void widths();
 };
 
@@ -188,6 +189,16 @@ void TestText::counts()
     QFETCH(double, value);
     QFETCH(std::string, expected);
     QCOMPARE(formatCount(value), expected);
+}
+
+/// As counts, but below a thousand with three figures too.
+void TestText::rates()
+{
+    QCOMPARE(formatRate(0.123), std::string("0.12"));
+    QCOMPARE(formatRate(7.0567), std::string("7.06"));
+    QCOMPARE(formatRate(286.4), std::string("286"));
+    QCOMPARE(formatRate(999.6), std::string("1.00 k"));
+    QCOMPARE(formatRate(12345.0), std::string("12.3 k"));
 }
 
 void TestText::widths()

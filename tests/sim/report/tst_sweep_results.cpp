@@ -14,6 +14,7 @@ class TestSweepResults : public QObject {
 private Q_SLOTS:
     void refusals_data();
     void refusals();
+    void figures();
 };
 
 void TestSweepResults::refusals_data()
@@ -49,6 +50,24 @@ void TestSweepResults::refusals()
     }
     const QString text = QString::fromStdString(sweepText(sweepResult(std::move(plan), outcomes)));
     QCOMPARE(text.split('\n').filter(" refused, MW"), expected);
+}
+
+/// Rates of large models are small numbers; a refusal says what to do.
+void TestSweepResults::figures()
+{
+    SweepPlan plan;
+    plan.parameters.push_back({"batch", {{"64", {"batch=64"}}, {"65", {"batch=65"}}}});
+    SweepOutcome fits;
+    fits.state = SweepState::Fits;
+    fits.batch = 64;
+    fits.stepSeconds = 9.0;
+    SweepOutcome refused;
+    refused.problem = "MW1104";
+    refused.message = "65 is not divisible by 16";
+    refused.fix = "make it 64 or 80";
+    const QString text = QString::fromStdString(sweepText(sweepResult(std::move(plan), {fits, refused})));
+    QVERIFY2(text.contains("best: batch 64: step 9.00 s, 7.11 examples/s"), qPrintable(text));
+    QVERIFY2(text.endsWith("  1 refused, MW1104: 65 is not divisible by 16\n    fix: make it 64 or 80\n"), qPrintable(text));
 }
 
 MESHWRIGHT_TEST(TestSweepResults)
