@@ -357,6 +357,7 @@ constexpr std::array kModelKinds = {
     ModelKind{{"opt"}, kLayerNorm, kLearned, "relu", false, kAllBiases, false, true},
     ModelKind{{"persimmon"}, kLayerNorm, PositionKind::Rotary, "relu2", false, kAllBiases},
     ModelKind{{"phi"}, kLayerNorm, PositionKind::Rotary, "gelu_new", false, kAllBiases, true}, ModelKind{{"phimoe"}, kLayerNorm},
+    ModelKind{{"phi3small"}, kLayerNorm, PositionKind::Rotary, "gegelu", true, kAllBiases, false, true},
     ModelKind{{"qwen", "qwen2_moe"}, NormKind::RmsNorm, PositionKind::Rotary, "silu", true, {.attention = true}},
     ModelKind{{"starcoder2"}, kLayerNorm, PositionKind::Rotary, "gelu_pytorch_tanh", false, kAllBiases, false, true},
     ModelKind{{"xglm"}, kLayerNorm, kUntrained, "gelu", false, kAllBiases, false, true}};
@@ -466,7 +467,8 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
     c.hidden = needed({"hidden_size", "n_embd", "n_embed", "d_model", "dim"}, kind.hidden);
     c.heads = needed({"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"}, kind.heads);
     readHeads(reader, problems, kind, c);
-    const std::string width = reader.nameOf({"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"});
+    const std::string width
+        = reader.nameOf({"intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim", "ff_intermediate_size"});
     const bool saysWidth
         = reader.has(width) || reader.has("moe_intermediate_size") || kind.ffn > 0; // null too: each layer has its own
     const std::int64_t ratio = reader.size({"expansion_ratio", "intermediate_multiple_size"}, 4);
@@ -482,9 +484,15 @@ void readByFields(FieldReader& reader, Problems& problems, TransformerConfig& c,
 
     const std::string activation = reader.nameOf({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
     const std::string name = reader.word(activation, std::string(kind.activation));
-    if (name == "relu2") {
-        c.activation = TransformerActivation::Relu;
-        notes.push_back("the activation is taken as relu: its square costs the same");
+    // Others that the library knows, by the one of ours that costs most nearly the same.
+    static const std::map<std::string, std::pair<TransformerActivation, const char*>, std::less<>> kNear
+        = {{"relu2", {TransformerActivation::Relu, "relu: its square costs the same"}},
+            {"gegelu", {TransformerActivation::Gelu, "gelu: its limits cost about nothing"}},
+            {"gelu_10", {TransformerActivation::Gelu, "gelu: its limits cost about nothing"}},
+            {"quick_gelu", {TransformerActivation::Silu, "silu: only a factor differs"}}};
+    if (const auto near = kNear.find(name); near != kNear.end()) {
+        c.activation = near->second.first;
+        notes.push_back(fmt::format("the activation is taken as {}", near->second.second));
     } else if (name == "swigluoai" || name == "situ") {
         c.activation = TransformerActivation::Silu;
     } else {

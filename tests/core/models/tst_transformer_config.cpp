@@ -504,6 +504,10 @@ void TestTransformerConfig::byFields_data()
     row("gemma 3 4B: sizes of its kind", R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
         "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}})",
         3.88, 3.88, "\"vocab_size\" is not given: 262208");
+    row("phi 3 small: an activation that is not ours", R"({"model_type": "phi3small", "hidden_size": 4096, "hidden_act": "gegelu",
+        "ff_intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "vocab_size": 100352, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true})",
+        7.392, 7.392, "the activation is taken as gelu");
     row("olmo 2 7B: queries and keys are normalised", R"({"model_type": "olmo2", "hidden_size": 4096, "intermediate_size": 11008,
         "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 100352, "rms_norm_eps": 1e-6})",
         7.299, 7.299, "");
