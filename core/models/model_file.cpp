@@ -37,9 +37,15 @@ Result<ModelFile> readModelFile(const std::string& name, const std::filesystem::
             file.path = *shipped;
     }
     auto text = readFile(file.path);
-    if (!text && isName && text.error().front().id == "MW1001") {
+    // "meta-llama/Llama-3.1-8B", as Hugging Face names models.
+    const bool isFileName = name.ends_with(".json") || name.ends_with(".yml") || name.ends_with(".yaml");
+    const bool isOfHub = std::count(name.begin(), name.end(), '/') == 1 && name.find_first_of("/.~\\") != 0 && !isFileName
+        && !std::filesystem::exists(path.parent_path(), error);
+    if (!text && (isName || isOfHub) && text.error().front().id == "MW1001") {
         Problem missing = text.error().front();
-        missing.fix = suggestion(name, shippedModels()) + " (`meshwright list models`), or a config.json";
+        missing.fix = isName
+            ? suggestion(name, shippedModels()) + " (`meshwright list models`), or a config.json"
+            : fmt::format("download its configuration: `hf download {} config.json --local-dir .`, and give config.json", name);
         return missing;
     }
     if (!text)

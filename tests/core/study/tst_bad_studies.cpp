@@ -272,6 +272,12 @@ void TestBadStudies::words_data()
         "{mlp: {layers: [64, 32, 16, 10], loss: cross_entropy}}", "{transformer: {config: lama3_8b}}")
                                     << "s.yaml:5:31: error MW1001: no such file: \"lama3_8b\" [model.transformer.config]\n"
                                        "  fix: did you mean \"llama3_8b\"? (`meshwright list models`), or a config.json";
+    QTest::newRow("a model of the hub") << broken(
+        "{mlp: {layers: [64, 32, 16, 10], loss: cross_entropy}}", "{transformer: {config: meta-llama/Llama-3.1-8B}}")
+                                        << "s.yaml:5:31: error MW1001: no such file: \"meta-llama/Llama-3.1-8B\" "
+                                           "[model.transformer.config]\n"
+                                           "  fix: download its configuration: `hf download meta-llama/Llama-3.1-8B config.json "
+                                           "--local-dir .`, and give config.json";
     QTest::newRow("key of a mapping beside")
         << broken("batch: 96", "batch: 96\nsteps: 3")
         << "s.yaml:7:1: error MW1420: unknown key \"steps\" [steps]\n  fix: move it: \"steps\" is a key of train";
