@@ -130,10 +130,14 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     showDetails();
 }
 
-void CollectivesView::showComputing()
+void CollectivesView::forgetStudy()
 {
-    if (m_model->rowCount() == 0)
-        m_summary->setText(tr("The study is being simulated…"));
+    m_analysis.reset();
+    m_isListChanging = true;
+    m_model->setAnalysis(std::make_shared<const sim::Analysis>());
+    m_isListChanging = false;
+    m_summary->setText(tr("The study is being simulated…"));
+    showDetails();
 }
 
 void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)

@@ -22,13 +22,15 @@ public:
     explicit CollectivesView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
-    void showComputing() override;
     DisplayList picture() const override;
     QString command() const override;
 
 Q_SIGNALS:
     void specRequested(const QString& path); ///< the user wants to see the spec at this path of the study
     void removeSpecRequested(const QString& path);
+
+protected:
+    void forgetStudy() override;
 
 private:
     void showDetails();

@@ -16,12 +16,17 @@ TrainingJob::~TrainingJob() = default;
 
 void TrainingJob::start(std::shared_ptr<const Study> study, const sim::TrainingRunOptions& options)
 {
-    giveUpRun();
+    forget(); // the snapshot is not that of the new run, which may be over by now: only look() sees its end, and says so
     m_run = std::make_shared<sim::TrainingRun>(std::move(study), options);
-    m_snapshot = {}; // not that of the run, which may be over by now: only look() sees its end, and says so
-    m_curves = {};
     m_timer.start();
     Q_EMIT started();
+}
+
+void TrainingJob::forget()
+{
+    giveUpRun();
+    m_snapshot = {};
+    m_curves = {};
 }
 
 /// Its threads end and its memory goes back elsewhere, so that nobody waits for it here.

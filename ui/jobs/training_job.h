@@ -24,6 +24,9 @@ public:
     /// Starts a run. One that is under way is cancelled and says nothing more.
     void start(std::shared_ptr<const Study> study, const sim::TrainingRunOptions& options);
 
+    /// What is known of the run before goes, and a run that is under way is cancelled and says nothing more.
+    void forget();
+
     /// A run is under way, paused ones included.
     bool isActive() const;
 

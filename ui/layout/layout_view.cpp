@@ -273,11 +273,15 @@ const sim::ProgramArray* LayoutView::shown() const
 void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     const bool isGood = analysis->built && !analysis->arrays.empty();
+    if (analysis->built && !isGood) {
+        forgetStudy();
+        return m_stale->setText(tr("No value of the program has a name. Program shows all of its values."));
+    }
     m_area->view()->setEnabled(isGood);
     m_stale->setVisible(!isGood);
     if (!isGood) {
         const Problem* problem = sim::whyNotBuilt(*analysis);
-        const QString why = problem == nullptr ? tr("it has no arrays") : fromText(problem->message);
+        const QString why = problem == nullptr ? QString() : fromText(problem->message);
         m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)
                                     : tr("The study has problems: %1").arg(why));
         return;
@@ -299,6 +303,27 @@ void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     shareWidth();
 }
 
+void LayoutView::forgetStudy()
+{
+    m_analysis.reset();
+    m_shown.clear();
+    m_layout = {};
+    m_isListChanging = true;
+    m_arrays->setAnalysis(std::make_shared<const sim::Analysis>());
+    m_isListChanging = false;
+    m_name->clear();
+    m_chip->setSpec({}, false);
+    m_facts->clear();
+    m_slices->hide();
+    m_area->setPicture({});
+    m_piece->setWhole({});
+    m_reason->clear();
+    m_target->clear();
+    m_target->setEnabled(false);
+    m_stale->setText(tr("The study is being built…"));
+    m_stale->show();
+}
+
 void LayoutView::showArray(const QString& name)
 {
     const sim::ProgramArray* array = m_analysis ? m_analysis->findArray(name.toStdString()) : nullptr;
@@ -316,6 +341,7 @@ void LayoutView::showArray(const QString& name)
     StudyArray subject;
     subject.name = array->name;
     subject.shape = array->type.shape;
+    m_target->setEnabled(true);
     m_target->setSubject(subject, m_analysis->built->study.mesh);
     showWay();
     redraw();

@@ -40,6 +40,7 @@ Q_SIGNALS:
     void specRequested(const QString& path); ///< the user wants to see the spec at this path of the study
 
 protected:
+    void forgetStudy() override;
     void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void changeEvent(QEvent* event) override;

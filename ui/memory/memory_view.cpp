@@ -177,10 +177,12 @@ void MemoryView::setUpTable()
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &MemoryView::onRowSelected);
 }
 
-void MemoryView::showComputing()
+void MemoryView::forgetStudy()
 {
-    if (!m_analysis)
-        m_empty->setText(tr("The study is being simulated…"));
+    m_analysis.reset();
+    m_live->setSimulated(nullptr);
+    m_empty->setText(tr("The study is being simulated…"));
+    m_pages->setCurrentIndex(0);
 }
 
 void MemoryView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)

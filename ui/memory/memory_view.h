@@ -26,11 +26,13 @@ public:
     explicit MemoryView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
-    void showComputing() override;
     DisplayList picture() const override;
 
     /// `meshwright simulate wide_mlp.yaml --set mesh.data=8`.
     QString command() const override;
+
+protected:
+    void forgetStudy() override;
 
 private:
     void setUpTable();

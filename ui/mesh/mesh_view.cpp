@@ -195,10 +195,13 @@ void MeshView::showEvent(QShowEvent* event)
     redraw();
 }
 
-void MeshView::showComputing()
+void MeshView::forgetStudy()
 {
-    if (!m_analysis)
-        m_empty->setText(tr("The study is being simulated…"));
+    m_analysis.reset();
+    m_hasMesh = false;
+    m_drawing = {};
+    m_empty->setText(tr("The study is being simulated…"));
+    m_pages->setCurrentIndex(0);
 }
 
 void MeshView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)

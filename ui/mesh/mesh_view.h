@@ -28,13 +28,13 @@ public:
     explicit MeshView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
-    void showComputing() override;
     DisplayList picture() const override;
 
     /// `meshwright mesh --hw v5e --topology 4x2 --mesh data=4,model=2`.
     QString command() const override;
 
 protected:
+    void forgetStudy() override;
     void showEvent(QShowEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
 

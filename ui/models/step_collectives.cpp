@@ -8,6 +8,8 @@ std::vector<sim::SimulatedCollective> stepCollectives(const sim::Analysis& analy
     if (analysis.simulated)
         return analysis.simulated->simulation.collectives;
     std::vector<sim::SimulatedCollective> collectives;
+    if (!analysis.scheduled)
+        return collectives;
     for (CollectiveUse& use : collectivesOf(analysis.scheduled->device, analysis.mesh()))
         collectives.emplace_back().use = std::move(use);
     return collectives;

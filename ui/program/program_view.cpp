@@ -244,10 +244,21 @@ QWidget* ProgramView::makeTable()
     return side;
 }
 
-void ProgramView::showComputing()
+void ProgramView::forgetStudy()
 {
-    if (!m_shown)
-        m_summary->setWhole(tr("The study is being built…"));
+    m_worker.cancel();
+    m_analysis.reset();
+    m_shown.reset();
+    m_opened.clear();
+    m_rounds.clear();
+    m_canvas->setGraph({}, {});
+    m_nodes->setGraph({}, {});
+    const QSignalBlocker blocker(m_steps);
+    m_steps->setRange(0, 0);
+    m_notice->show({});
+    select({}, ValueId());
+    showStep();
+    m_summary->setWhole(tr("The study is being built…"));
 }
 
 void ProgramView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
@@ -273,8 +284,7 @@ void ProgramView::build()
 {
     m_worker.start([this, analysis = m_analysis, opened = m_opened](const std::stop_token& stop) -> std::function<void()> {
         auto shown = std::make_shared<Shown>();
-        const auto collectives = analysis->scheduled ? stepCollectives(*analysis) : std::vector<sim::SimulatedCollective>();
-        shown->graph = sim::programGraph(analysis, opened, collectives);
+        shown->graph = sim::programGraph(analysis, opened, stepCollectives(*analysis));
         if (stop.stop_requested())
             return nullptr;
         shown->drawing = sim::graphDrawing(shown->graph);
@@ -308,8 +318,7 @@ void ProgramView::take(std::shared_ptr<const Shown> shown)
     m_steps->setValue(m_steps->maximum());
     m_isChanging = false;
     const ValueId before = isSame ? m_value : ValueId();
-    m_node.reset();
-    m_value = ValueId();
+    select({}, ValueId());
     if (before.valid()) {
         const std::size_t node = graph.nodeOf[before.at()];
         select(node == sim::ProgramGraph::kNoNode ? std::nullopt : std::optional(node), before);

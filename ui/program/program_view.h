@@ -34,7 +34,6 @@ public:
     explicit ProgramView(Selection& selection, QWidget* parent = nullptr);
 
     void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
-    void showComputing() override;
     DisplayList picture() const override;
     QString command() const override;
 
@@ -46,6 +45,7 @@ Q_SIGNALS:
     void specChosen(const QString& path, const QString& spec); ///< the user sets a spec, or takes it out by an empty one
 
 protected:
+    void forgetStudy() override;
     void changeEvent(QEvent* event) override;
 
 private:

@@ -23,6 +23,9 @@ public:
     void request(std::shared_ptr<const sim::Analysis> analysis, std::optional<sim::MeasuredTraining> training,
         std::size_t mostTrials = sim::ReportChoices().mostTrials);
 
+    /// Drops the report that is being put together.
+    void cancel() { m_worker.cancel(); }
+
     /// True from a request until its report.
     bool isBusy() const { return m_worker.isBusy(); }
 

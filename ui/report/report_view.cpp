@@ -205,6 +205,19 @@ void ReportView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     refresh();
 }
 
+void ReportView::forgetStudy()
+{
+    m_job.cancel();
+    m_analysis.reset();
+    m_training.reset();
+    m_report.reset();
+    m_isStale = true;
+    m_skip->hide();
+    m_pages->setPages({});
+    m_summary->setText(tr("The study is being simulated…"));
+    leaveOpened();
+}
+
 void ReportView::setTraining(const std::shared_ptr<const TrainingResult>& result)
 {
     m_training = result ? std::optional(sim::measuredTraining(*result)) : std::nullopt;

@@ -51,6 +51,7 @@ Q_SIGNALS:
     void reportShown(); ///< the latest report is on the screen
 
 protected:
+    void forgetStudy() override;
     void showEvent(QShowEvent* event) override;
     void changeEvent(QEvent* event) override;
 

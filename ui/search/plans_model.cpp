@@ -49,9 +49,11 @@ void PlansModel::setPlans(std::shared_ptr<const FoundPlans> found)
     beginResetModel();
     m_found = std::move(found);
     m_unfit.clear();
-    for (const sim::TemplateScore& score : m_found->result.templates) {
-        if (!score.fits)
-            m_unfit.push_back(&score);
+    if (m_found) {
+        for (const sim::TemplateScore& score : m_found->result.templates) {
+            if (!score.fits)
+                m_unfit.push_back(&score);
+        }
     }
     endResetModel();
 }

@@ -19,7 +19,7 @@ public:
 
     using QAbstractTableModel::QAbstractTableModel;
 
-    void setPlans(std::shared_ptr<const FoundPlans> found);
+    void setPlans(std::shared_ptr<const FoundPlans> found); ///< null: none
 
     /// The plan of a row, as an index into `FoundPlans::plans`; -1: what does not fit has none.
     int planOf(int row) const;

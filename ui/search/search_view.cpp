@@ -146,6 +146,19 @@ void SearchView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     showControls();
 }
 
+void SearchView::forgetStudy()
+{
+    m_job.cancel();
+    m_analysis.reset();
+    m_found.reset();
+    m_plans->setPlans(nullptr);
+    m_halves->hide();
+    m_empty->show();
+    showPlan(-1);
+    m_status->clear();
+    showControls();
+}
+
 void SearchView::showControls()
 {
     const bool isBusy = m_job.isBusy();

@@ -20,7 +20,8 @@ class PictureView;
 class PlansModel;
 
 /// The best plans for the study's model on its hardware: a table and a picture of step against memory. A click on a plan asks for the study to become
-/// that plan. What was found stays until the next search; a line says when the study is another one.
+/// that plan. What was found stays until the next search or study; a line says when
+/// the study was edited.
 class SearchView : public View {
     Q_OBJECT
 
@@ -43,6 +44,7 @@ Q_SIGNALS:
     void planChosen(const std::string& text, const QString& name);
 
 protected:
+    void forgetStudy() override;
     bool eventFilter(QObject* watched, QEvent* event) override;
     void changeEvent(QEvent* event) override;
 

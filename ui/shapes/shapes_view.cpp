@@ -62,6 +62,16 @@ void ShapesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     drawShapes();
 }
 
+void ShapesView::forgetStudy()
+{
+    m_worker.cancel();
+    m_analysis.reset();
+    m_shapes.clear();
+    m_refused.clear();
+    m_status->setText(tr("The study is being built…"));
+    drawShapes();
+}
+
 void ShapesView::start()
 {
     if (!isVisible() || std::all_of(m_shapes.begin(), m_shapes.end(), [](const MeshShape& shape) { return shape.isKnown; }))

@@ -34,6 +34,7 @@ Q_SIGNALS:
     void meshChosen(const QStringList& settings);
 
 protected:
+    void forgetStudy() override;
     void showEvent(QShowEvent* event) override;
     void hideEvent(QHideEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;

@@ -268,6 +268,21 @@ void TimelineView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     showState();
 }
 
+/// A trace of another program stays.
+void TimelineView::forgetStudy()
+{
+    m_simulatedReader.cancel();
+    m_measuredReader.cancel();
+    m_analysis.reset();
+    m_simulated.reset();
+    m_simulatedPart.reset();
+    m_virtualPart.reset();
+    m_wallPart.reset();
+    m_measuredSource.reset();
+    m_canvas->fit(); // the next step is shown whole
+    showModel();
+}
+
 /// The file's name is not a part of it.
 bool TimelineView::isMeasuredStale() const
 {

@@ -63,6 +63,7 @@ public:
     static QString help();
 
 protected:
+    void forgetStudy() override;
     void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;

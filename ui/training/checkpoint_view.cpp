@@ -116,6 +116,13 @@ void CheckpointView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     work();
 }
 
+void CheckpointView::forgetStudy()
+{
+    m_analysis.reset();
+    m_restored.reset();
+    work();
+}
+
 void CheckpointView::openCheckpoint(const QString& path)
 {
     m_path = path;

@@ -37,6 +37,9 @@ public:
 
     bool isBusy() const { return m_worker.isBusy(); }
 
+protected:
+    void forgetStudy() override;
+
 private:
     /// What the study reads of the checkpoint.
     struct Restored {

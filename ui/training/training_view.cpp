@@ -330,6 +330,24 @@ void TrainingView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     showCurves();
 }
 
+/// A run that is under way goes on, and is not lost.
+void TrainingView::forgetStudy()
+{
+    m_analysis.reset();
+    m_studySteps = -1; // those of the next study are taken
+    m_runIsOfAnother = m_job.isActive();
+    if (!m_runIsOfAnother) {
+        m_job.forget();
+        m_resumed.clear();
+        m_lastCheckpoint.clear();
+    }
+    showControls();
+    showProgress();
+    showMessages();
+    showCurves();
+    showFigures();
+}
+
 bool TrainingView::isTrainable() const
 {
     return m_analysis != nullptr && m_analysis->built != nullptr && m_analysis->study->trains();
@@ -365,6 +383,7 @@ void TrainingView::start(const QString& checkpoint)
     if (study.phases.empty())
         study.train.steps = m_steps->value();
     m_runSource = m_analysis->source;
+    m_runIsOfAnother = false;
     sim::TrainingRunOptions options;
     options.besideOneDevice = m_beside->isChecked();
     options.verify = m_verify->isChecked();
@@ -393,7 +412,7 @@ void TrainingView::runEnded(const std::shared_ptr<const TrainingResult>& result)
         m_lastCheckpoint = text(result->checkpoint->string());
     showControls();
     showMessages();
-    if (result != nullptr && !result->accuracies.empty())
+    if (result != nullptr && !result->accuracies.empty() && !m_runIsOfAnother)
         Q_EMIT trained(result);
 }
 
@@ -484,7 +503,9 @@ void TrainingView::showMessages()
         lines << tr("The last checkpoint: %1").arg(text(result->checkpoint->string()).toHtmlEscaped());
     if (isStale())
         lines << QStringLiteral("<span style=\"color:%1\">%2</span>")
-                     .arg(colour(ColourRole::Warning).name(), tr("This run is of an earlier version of the study."));
+                     .arg(colour(ColourRole::Warning).name(),
+                         m_runIsOfAnother ? tr("This run is of the study that was open before.")
+                                          : tr("This run is of an earlier version of the study."));
     if (m_analysis != nullptr && m_analysis->study != nullptr && !m_analysis->study->trains()) {
         lines << problemHtml({"MW1733", "The study's model is a program file, which has no training",
                                  "use `meshwright run` for it, or choose an MLP as the model"},

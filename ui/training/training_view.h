@@ -59,6 +59,7 @@ Q_SIGNALS:
     void trained(std::shared_ptr<const meshwright::TrainingResult> result);
 
 protected:
+    void forgetStudy() override;
     void changeEvent(QEvent* event) override;
 
 private:
@@ -85,6 +86,7 @@ private:
     TrainingJob m_job;
     std::shared_ptr<const sim::Analysis> m_analysis;
     sim::StudySource m_runSource; ///< of the run
+    bool m_runIsOfAnother = false; ///< another study was opened while it was under way
     std::int64_t m_studySteps = 0; ///< what the study of the last analysis has
     QElapsedTimer m_sinceCurves;
     qint64 m_curvesTook = 0; ///< milliseconds, the last time

@@ -77,6 +77,15 @@ void CausesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     m_table->fitColumns();
 }
 
+void CausesView::forgetStudy()
+{
+    m_analysis.reset();
+    m_figures.clear();
+    const QSignalBlocker blocker(m_table);
+    m_table->clear();
+    m_status->setText(tr("The study is being simulated…"));
+}
+
 const sim::FigureCause* CausesView::causeOf(const QTreeWidgetItem* row) const
 {
     if (row == nullptr || row->parent() == nullptr)

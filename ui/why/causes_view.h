@@ -35,6 +35,9 @@ public:
 Q_SIGNALS:
     void specRequested(const QString& path);
 
+protected:
+    void forgetStudy() override;
+
 private:
     const sim::FigureCause* causeOf(const QTreeWidgetItem* row) const;
     void select(const QTreeWidgetItem* row);

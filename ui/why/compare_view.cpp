@@ -135,6 +135,13 @@ CompareView::CompareView(Baselines& baselines, QWidget* parent)
     compareNow();
 }
 
+void CompareView::forgetStudy()
+{
+    m_isOld = false;
+    m_analysis.reset();
+    compareNow();
+}
+
 void CompareView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_isOld = !analysis->built && !analysis->simulated;

@@ -44,6 +44,9 @@ Q_SIGNALS:
     /// The study is to be as it was pinned.
     void stateChosen(const sim::StudySource& source, const QString& name);
 
+protected:
+    void forgetStudy() override;
+
 private:
     void showTabs();
     void compareNow();

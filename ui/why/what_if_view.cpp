@@ -97,6 +97,16 @@ void WhatIfView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     m_still.start();
 }
 
+void WhatIfView::forgetStudy()
+{
+    m_worker.cancel();
+    m_still.stop();
+    m_analysis.reset();
+    m_trials.clear();
+    m_table->clear();
+    m_status->setText(tr("The study is being simulated…"));
+}
+
 void WhatIfView::start()
 {
     m_worker.start([this, of = m_analysis](const std::stop_token& stop) -> std::function<void()> {

@@ -35,6 +35,9 @@ Q_SIGNALS:
     /// The study is to have these settings: `path=value` each; `what` names the change.
     void changeChosen(const QStringList& settings, const QString& what);
 
+protected:
+    void forgetStudy() override;
+
 private:
     void start();
     void showTrials(std::vector<sim::ReportTrial> trials, bool isAll);

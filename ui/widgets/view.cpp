@@ -16,6 +16,12 @@ void View::present(std::shared_ptr<const sim::Analysis> analysis)
         bringUpToDate();
 }
 
+void View::beginStudy()
+{
+    m_waiting.reset();
+    forgetStudy();
+}
+
 void View::bringUpToDate()
 {
     if (auto analysis = std::exchange(m_waiting, nullptr))

@@ -24,8 +24,8 @@ public:
     /// Never null. Called on the UI thread; must return within a few milliseconds.
     virtual void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) = 0;
 
-    /// A study was opened whose first analysis may take a while: a view that shows nothing yet says so.
-    virtual void showComputing() { }
+    /// Another study was opened: nothing that was shown of the one before stays. Its first analysis may take a while.
+    void beginStudy();
 
     /// What the view shows, to be saved as SVG, PNG or PDF.
     virtual DisplayList picture() const = 0;
@@ -40,6 +40,9 @@ public:
     void bringUpToDate();
 
 protected:
+    /// Goes back to what the view shows without a study, and may say that one is being analysed. For views that show something of a study.
+    virtual void forgetStudy() { }
+
     void showEvent(QShowEvent* event) override;
 
     /// The focus of a widget that is disabled or hidden while work runs stays in the view.

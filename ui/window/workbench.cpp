@@ -442,11 +442,10 @@ void Workbench::beginStudy()
 {
     m_analysis.reset();
     m_selection.clear();
-    m_report->leaveOpened();
     m_headline->forget();
     m_headline->setBaseline(nullptr);
     for (View* view : views())
-        view->showComputing();
+        view->beginStudy();
     if (!perspective().isOfStudy)
         showPerspective(QStringLiteral("design"));
 }

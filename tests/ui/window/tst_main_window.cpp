@@ -33,6 +33,7 @@
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QTableView>
+#include <QTextBrowser>
 #include <QTimer>
 #include <QTreeView>
 
@@ -83,6 +84,7 @@ private Q_SLOTS:
     void undoReachesTheStudyFromEveryField_data();
     void undoReachesTheStudyFromEveryField();
     void problemsKeepTheLastState();
+    void anotherStudyLeavesNothingOfTheOneBefore();
     void everyViewHasACommandAndAPicture();
     void everyViewHasANameAndCanBeReached();
     void themesSwitchAtRunTime();
@@ -818,6 +820,51 @@ void TestMainWindow::problemsKeepTheLastState()
         QTRY_VERIFY2(fixture.isShown(), bad);
         QVERIFY2(fixture.analysis()->simulated != nullptr, bad);
     }
+}
+
+/// Not even where it has nothing to show itself: a program without hardware and without names.
+void TestMainWindow::anotherStudyLeavesNothingOfTheOneBefore()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("two_d.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    ui::Workbench& workbench = fixture.window.workbench();
+    const auto rows = [&](const char* view) { return workbench.findView(view)->findChild<QTreeView*>()->model()->rowCount(); };
+    const auto words = [&](const char* view) {
+        QString all;
+        for (const QLabel* label : workbench.findView(view)->findChildren<QLabel*>())
+            all += label->text() + QLatin1Char('\n');
+        return all;
+    };
+    const auto why = [&] { return workbench.findView("program")->findChild<QTextBrowser*>()->toPlainText(); };
+    for (ui::View* view : workbench.views())
+        workbench.showView(view);
+    workbench.training().train();
+    QTRY_VERIFY(!workbench.training().job().isActive());
+    QTRY_VERIFY(why().contains("layers."));
+    QVERIFY(rows("causes") > 0 && rows("layout") > 0);
+    QVERIFY(words("layout").contains("layers."));
+
+    const QString path = fixture.folder.filePath("unnamed.mlir");
+    const char* text = R"(func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.negate %arg0 : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+)";
+    QVERIFY(writeFileAtomically(path.toStdString(), text));
+    QVERIFY(fixture.window.openFile(path));
+    QVERIFY(!workbench.training().job().hasRun());
+    QTRY_VERIFY(fixture.isShown());
+    for (ui::View* view : workbench.views())
+        workbench.showView(view);
+    for (const char* view : {"causes", "what-if", "layout"})
+        QVERIFY2(rows(view) == 0, view);
+    QVERIFY2(words("causes").contains("has no hardware"), qPrintable(words("causes")));
+    QVERIFY(words("layout").contains("No value of the program has a name."));
+    QVERIFY(workbench.timeline().canvas().model().isEmpty());
+    QCOMPARE(workbench.findView("memory")->picture().title, std::string("No memory"));
+    QVERIFY(!why().contains("layers."));
 }
 
 void TestMainWindow::everyViewHasACommandAndAPicture()
