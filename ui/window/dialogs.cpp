@@ -88,7 +88,7 @@ ShortcutsDialog::ShortcutsDialog(const QMenuBar& menus, QWidget* parent)
     all->addWidget(buttons);
 }
 
-ManualDialog::ManualDialog(const QString& folder, QWidget* parent)
+ManualDialog::ManualDialog(const QString& folder, const QString& page, QWidget* parent)
     : QDialog(parent)
 {
     setWindowTitle(tr("Manual"));
@@ -96,13 +96,20 @@ ManualDialog::ManualDialog(const QString& folder, QWidget* parent)
     auto* browser = new QTextBrowser(this);
     browser->setAccessibleName(tr("Manual"));
     browser->setOpenExternalLinks(false);
-    browser->setSource(QUrl::fromLocalFile(folder + QStringLiteral("/index.md")), QTextDocument::MarkdownResource);
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, this);
     auto* back = buttons->addButton(tr("Back"), QDialogButtonBox::ActionRole);
     back->setEnabled(false);
     connect(back, &QPushButton::clicked, browser, &QTextBrowser::backward);
     connect(browser, &QTextBrowser::backwardAvailable, back, &QWidget::setEnabled);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+    const auto open = [&](const QString& name) {
+        browser->setSource(
+            QUrl::fromLocalFile(folder + QLatin1Char('/') + name + QStringLiteral(".md")), QTextDocument::MarkdownResource);
+    };
+    const QString index = QStringLiteral("index");
+    open(index); // Back leads to it
+    if (page != index)
+        open(page);
     auto* all = new QVBoxLayout(this);
     all->addWidget(browser);
     all->addWidget(buttons);

@@ -29,8 +29,8 @@ class ManualDialog : public QDialog {
     Q_OBJECT
 
 public:
-    /// `folder` holds index.md and the pages and pictures that it leads to.
-    ManualDialog(const QString& folder, QWidget* parent);
+    /// `folder` holds index.md and the pages and pictures that it leads to. `page` is opened, such as "timeline".
+    ManualDialog(const QString& folder, const QString& page, QWidget* parent);
 };
 
 } // namespace meshwright::ui

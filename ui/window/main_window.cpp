@@ -293,8 +293,11 @@ void MainWindow::buildRunMenu()
 void MainWindow::buildHelpMenu()
 {
     QMenu* menu = menuBar()->addMenu(tr("&Help"));
-    menu->addAction(tr("&Manual"), QKeySequence::HelpContents, this,
-        [this] { (new ManualDialog(filesFolder() + QStringLiteral("/manual"), this))->show(); });
+    menu->addAction(tr("&Manual"), QKeySequence::HelpContents, this, [this] {
+        const bool isAtWork = m_pages->currentWidget() == m_workbench;
+        const QString page = isAtWork ? m_workbench->manualPage() : QStringLiteral("index");
+        (new ManualDialog(filesFolder() + QStringLiteral("/manual"), page, this))->show();
+    });
     menu->addAction(tr("&Actions…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P), this,
         [this] { ActionPalette(*menuBar(), this).exec(); });
     menu->addAction(tr("&Shortcuts"), QKeySequence(Qt::Key_Question), this, &MainWindow::showShortcuts);

@@ -28,6 +28,7 @@
 
 #include <QBoxLayout>
 #include <QCoreApplication>
+#include <QHash>
 #include <QKeyEvent>
 #include <QSettings>
 #include <QSplitter>
@@ -345,6 +346,24 @@ View* Workbench::findView(const QString& id) const
     const std::vector<View*> all = views();
     const auto found = std::find_if(all.begin(), all.end(), [&](const View* view) { return view->objectName() == id; });
     return found == all.end() ? nullptr : *found;
+}
+
+QString Workbench::manualPage() const
+{
+    static const QHash<QString, QString> kPages = {{QStringLiteral("mesh"), QStringLiteral("network")},
+        {QStringLiteral("program"), QStringLiteral("propagation")}, {QStringLiteral("timeline"), QStringLiteral("timeline")},
+        {QStringLiteral("compare"), QStringLiteral("comparing")}, {QStringLiteral("plans"), QStringLiteral("search")},
+        {QStringLiteral("clusters"), QStringLiteral("plan")}, {QStringLiteral("checkpoint"), QStringLiteral("checkpoints")},
+        {QStringLiteral("messages"), QStringLiteral("mistakes")}, {QStringLiteral("page"), QStringLiteral("pages")},
+        {QStringLiteral("report"), QStringLiteral("reports")}};
+    const QWidget* focused = window()->focusWidget();
+    if (m_side->isVisible() && m_side->isAncestorOf(focused))
+        return QStringLiteral("study-files");
+    const std::vector<ViewFrame*>& frames = perspective().frames;
+    const auto found
+        = std::find_if(frames.begin(), frames.end(), [&](const ViewFrame* frame) { return frame->isAncestorOf(focused); });
+    const ViewFrame* frame = found == frames.end() ? frames.front() : *found;
+    return kPages.value(frame->current()->objectName(), QStringLiteral("views"));
 }
 
 void Workbench::showView(const View* view)

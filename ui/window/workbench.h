@@ -82,6 +82,9 @@ public:
     /// Goes to the view's perspective and raises it there, also without a study.
     void showView(const View* view);
 
+    /// The manual's page on what has the focus: a view, or the study's fields; else on the perspective's large view.
+    QString manualPage() const;
+
     /// One was opened, or begun.
     bool hasStudy() const;
 

@@ -16,6 +16,7 @@
 #include "ui/training/training_view.h"
 #include "ui/widgets/view.h"
 #include "ui/window/action_palette.h"
+#include "ui/window/dialogs.h"
 #include "ui/window/empty_page.h"
 #include "ui/window/headline.h"
 #include "ui/window/start_page.h"
@@ -85,6 +86,8 @@ private Q_SLOTS:
     void undoReachesTheStudyFromEveryField();
     void problemsKeepTheLastState();
     void anotherStudyLeavesNothingOfTheOneBefore();
+    void theManualOpensAtWhatHasTheFocus_data();
+    void theManualOpensAtWhatHasTheFocus();
     void everyViewHasACommandAndAPicture();
     void everyViewHasANameAndCanBeReached();
     void themesSwitchAtRunTime();
@@ -865,6 +868,43 @@ void TestMainWindow::anotherStudyLeavesNothingOfTheOneBefore()
     QVERIFY(workbench.timeline().canvas().model().isEmpty());
     QCOMPARE(workbench.findView("memory")->picture().title, std::string("No memory"));
     QVERIFY(!why().contains("layers."));
+}
+
+void TestMainWindow::theManualOpensAtWhatHasTheFocus_data()
+{
+    QTest::addColumn<QString>("view");
+    QTest::addColumn<QString>("page");
+    QTest::newRow("a page of its own") << "timeline"
+                                       << "timeline.md";
+    QTest::newRow("the second view of a perspective") << "compare"
+                                                      << "comparing.md";
+    QTest::newRow("no page of its own") << "memory"
+                                        << "views.md";
+    QTest::newRow("the fields") << QString() << "study-files.md";
+    QTest::newRow("the start page") << "start"
+                                    << "index.md";
+}
+
+void TestMainWindow::theManualOpensAtWhatHasTheFocus()
+{
+    QFETCH(QString, view);
+    QFETCH(QString, page);
+    WindowFixture fixture;
+    fixture.window.show();
+    if (view != "start") {
+        openNotebook(fixture);
+        ui::Workbench& workbench = fixture.window.workbench();
+        if (ui::View* found = workbench.findView(view)) {
+            workbench.showView(found);
+            found->setFocus();
+        } else {
+            fixture.window.findChild<ui::StudyPanel*>()->findChild<QLineEdit*>()->setFocus();
+        }
+    }
+    QTest::keyClick(&fixture.window, Qt::Key_F1);
+    const auto* manual = fixture.window.findChild<ui::ManualDialog*>();
+    QVERIFY(manual != nullptr);
+    QCOMPARE(manual->findChild<QTextBrowser*>()->source().fileName(), page);
 }
 
 void TestMainWindow::everyViewHasACommandAndAPicture()
