@@ -10,6 +10,7 @@
 #include <QComboBox>
 #include <QCompleter>
 #include <QHBoxLayout>
+#include <QKeyEvent>
 #include <QSpinBox>
 #include <QStandardItemModel>
 
@@ -112,11 +113,21 @@ void HardwareSection::fillChips()
     completer->setMaxVisibleItems(12);
     m_chip->setCompleter(nullptr); // the combo box's own takes a row of the completer for a row of its list, which has other rows
     m_chip->lineEdit()->setCompleter(completer);
+    m_chip->installEventFilter(this);
+    completer->popup()->installEventFilter(this); // it passes the key on to the line
     connect(completer, qOverload<const QModelIndex&>(&QCompleter::activated), this, [this](const QModelIndex& index) {
         // Afterwards: the line takes the text of the row, which is not a name.
         QMetaObject::invokeMethod(
             this, [this, name = index.data(kNameRole).toString()] { chooseChip(name); }, Qt::QueuedConnection);
     });
+}
+
+/// Tab takes what is typed before it leaves: the chip decides which fields come next.
+bool HardwareSection::eventFilter(QObject* watched, QEvent* event)
+{
+    if (event->type() == QEvent::KeyPress && static_cast<QKeyEvent*>(event)->key() == Qt::Key_Tab)
+        finishTyping();
+    return Section::eventFilter(watched, event);
 }
 
 sim::HardwareChoice HardwareSection::choice() const

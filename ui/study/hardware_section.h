@@ -23,6 +23,9 @@ public:
     void show(const std::shared_ptr<const StudyFacts>& facts) override;
     bool focusField(const QString& path) override;
 
+protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
 private:
     void fillChips();
     void showChip();

@@ -38,6 +38,8 @@ private Q_SLOTS:
     void hoveringAnAxisLightsItUp();
 
     void chipsAreFoundByAnyName();
+    void tabGoesFromAChipToWhatCountsIt_data();
+    void tabGoesFromAChipToWhatCountsIt();
     void aChipIsTakenAsItIsFound_data();
     void aChipIsTakenAsItIsFound();
     void machinesAreTypedWithTheirCounts_data();
@@ -392,6 +394,33 @@ void TestStudyPanel::hoveringAnAxisLightsItUp()
     QEvent leave(QEvent::Leave);
     QCoreApplication::sendEvent(row, &leave);
     QCOMPARE(bench.selection.hoveredAxis(), QString());
+}
+
+void TestStudyPanel::tabGoesFromAChipToWhatCountsIt_data()
+{
+    QTest::addColumn<QString>("before");
+    QTest::addColumn<QString>("typed");
+    QTest::addColumn<QString>("next");
+    QTest::newRow("from hosts to a torus") << "hardware={chip: h100, hosts: 1, per_host: 8}"
+                                           << "v5e-8"
+                                           << "Topology";
+    QTest::newRow("from a torus to hosts") << "hardware={chip: v5e, topology: [4, 2]}"
+                                           << "h100x8"
+                                           << "Hosts";
+}
+
+void TestStudyPanel::tabGoesFromAChipToWhatCountsIt()
+{
+    QFETCH(QString, before);
+    QFETCH(QString, typed);
+    QFETCH(QString, next);
+    Bench bench(kNotebook, {before});
+    auto* chip = bench.find<QComboBox>("Chip");
+    retype(chip->lineEdit(), typed);
+    QTest::keyClick(chip, Qt::Key_Tab);
+    QCOMPARE(bench.edits.size(), 1);
+    QVERIFY(bench.panel.focusWidget() != nullptr);
+    QCOMPARE(bench.panel.focusWidget()->accessibleName(), next);
 }
 
 void TestStudyPanel::chipsAreFoundByAnyName()
