@@ -71,7 +71,7 @@ double amountOf(const std::vector<NamedShare>& shares, const std::string& name)
 /// Whether a simulated plan fits in so many times what a device has for it.
 bool fitsIn(const FoundPlan& plan, double share)
 {
-    return share == 1.0 ? plan.fits : plan.peakBytes <= share * (plan.capacityBytes - amountOf(plan.memory, "reserve"));
+    return share == 1.0 ? plan.fits : plan.peakBytes <= share * plan.usableBytes();
 }
 
 /// True when `a` is no worse than `b` in anything and better in something.
@@ -137,6 +137,11 @@ void addNew(std::vector<std::string>& lines, std::string line)
 }
 
 } // namespace
+
+double FoundPlan::usableBytes() const
+{
+    return capacityBytes - amountOf(memory, "reserve");
+}
 
 class PlanTrials::Work {
 public:

@@ -64,6 +64,7 @@ struct FoundPlan {
     std::shared_ptr<const Program> program = {}; ///< of a search through a program's ops: that program with the plan's layouts
 
     double seconds() const { return simulatedSeconds.value_or(modelSeconds); } ///< of a step
+    double usableBytes() const; ///< of a device: without what the runtime keeps
 };
 
 /// What the simulator says of a plan, written as a study.

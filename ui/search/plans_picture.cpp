@@ -45,19 +45,19 @@ DisplayList plansPicture(const FoundPlans& found, int chosen, double width, doub
     double shortest = stepSecondsOf(found.plans.front());
     double longest = 0.0;
     double most = 0.0;
-    double capacity = 0.0;
+    double usable = 0.0;
     for (const sim::FoundPlan& plan : found.plans) {
         shortest = std::min(shortest, stepSecondsOf(plan));
         longest = std::max(longest, stepSecondsOf(plan));
         most = std::max(most, plan.peakBytes);
-        capacity = std::max(capacity, plan.capacityBytes);
+        usable = std::max(usable, plan.usableBytes());
     }
     const double room = std::max(0.05 * shortest, 0.08 * (longest - shortest));
     const double from = std::max(0.0, shortest - room);
     const double to = longest + room;
     // The limit is drawn where the plans come near it; far below it they would all lie on the floor.
-    const bool showsLimit = capacity > 0.0 && most > 0.25 * capacity;
-    const double top = 1.1 * (showsLimit ? std::max(most, capacity) : most);
+    const bool showsLimit = usable > 0.0 && most > 0.25 * usable;
+    const double top = 1.1 * (showsLimit ? std::max(most, usable) : most);
     const double right = width - kRight;
     const double floor = height - kBottom;
     const auto x = [&](double seconds) { return kLeft + (seconds - from) / (to - from) * (right - kLeft); };
@@ -77,8 +77,8 @@ DisplayList plansPicture(const FoundPlans& found, int chosen, double width, doub
     say({kLeft, 12.0}, "memory of a device", TextAnchor::Start, ColourRole::Text);
     say({right, height - 10.0}, "step time", TextAnchor::End, ColourRole::Text);
     if (showsLimit) {
-        picture.items.push_back({LineShape{{kLeft, y(capacity)}, {right, y(capacity)}, ColourRole::Error, 1.5, true}});
-        say({right, y(capacity) - 8.0}, "a device has " + formatBytes(capacity), TextAnchor::End, ColourRole::Error);
+        picture.items.push_back({LineShape{{kLeft, y(usable)}, {right, y(usable)}, ColourRole::Error, 1.5, true}});
+        say({right, y(usable) - 8.0}, formatBytes(usable) + " of a device are usable", TextAnchor::End, ColourRole::Error);
     }
     bool hasEstimates = false;
     for (std::size_t i = found.plans.size(); i-- > 0;) { // the best one on top

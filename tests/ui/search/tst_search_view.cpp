@@ -121,14 +121,20 @@ void TestSearchView::whatDoesNotFitIsGreyAndSaysWhy()
 
 void TestSearchView::thePictureHasADiscForEachPlan()
 {
-    const auto found = threePlans();
+    const auto found = std::make_shared<ui::FoundPlans>(*threePlans());
+    for (sim::FoundPlan& plan : found->plans)
+        plan.memory = {{"reserve", 2.0 * 1024 * 1024 * 1024}};
     const DisplayList picture = ui::plansPicture(*found, 1, 600.0, 400.0);
     std::map<std::string, RectShape> discs;
+    std::vector<std::string> texts;
     for (const DisplayItem& item : picture.items) {
+        if (const auto* text = std::get_if<TextShape>(&item.shape))
+            texts.push_back(text->text);
         if (item.id.starts_with("plan:"))
             discs[item.id] = std::get<RectShape>(item.shape);
     }
     QCOMPARE(discs.size(), std::size_t{3});
+    QCOMPARE(std::ranges::count(texts, "14.0 GiB of a device are usable"), std::ptrdiff_t{1}); // as the fit is judged
     QVERIFY(discs["plan:0"].topLeft.x < discs["plan:1"].topLeft.x && discs["plan:1"].topLeft.x < discs["plan:2"].topLeft.x);
     QVERIFY(discs["plan:0"].topLeft.y < discs["plan:2"].topLeft.y); // needs more memory
     QVERIFY(discs["plan:1"].width > discs["plan:0"].width); // chosen
