@@ -20,6 +20,7 @@ namespace {
 
 /// Frames around slices of one name that are drawn at most; more than fit on a screen side by side.
 constexpr std::size_t kMostFrames = 4000;
+constexpr double kLeastFramedRow = 20.0; ///< pixels: a frame inside it leaves room for the text
 
 QFont withPixels(QFont font, int pixels, bool bold = false)
 {
@@ -264,8 +265,10 @@ void TimelineCanvas::paintSelection(QPainter& painter) const
         = frame.adjusted(-widen, 0.0, widen, 0.0).intersected(QRectF(rowsRect()).adjusted(-20.0, -20.0, 20.0, 20.0));
     if (shown.isEmpty())
         return;
-    fillFrame(painter, shown, 2.0, accent);
-    if (shown.width() > 8.0)
+    const bool isLow = shown.height() < kLeastFramedRow; // the frame goes around the text, which fills the row
+    constexpr double kAround = RowLayout::kGap;
+    fillFrame(painter, isLow ? shown.adjusted(-kAround, -kAround, kAround, kAround) : shown, 2.0, accent);
+    if (!isLow && shown.width() > 8.0)
         fillFrame(painter, shown.adjusted(2.0, 2.0, -2.0, -2.0), 1.0, colour(ColourRole::Background));
 
     if (!m_counterpart)
