@@ -48,9 +48,10 @@ void ArrayTree::fitColumns()
             setColumnWidth(column, width);
         used += hasRoom ? width : 0;
     }
-    // Where even names and specs are too long for the room, both are elided.
+    // Where even names and specs are too long for the room, both are elided, specs first: the selected array's is above its picture too.
     const int sizes = used - widths[ArrayModel::Name] - widths[ArrayModel::Spec];
-    const int specs = std::min(widths[ArrayModel::Spec], std::max(room - sizes - widths[ArrayModel::Name], (room - sizes) / 2));
+    const int specs
+        = std::min(widths[ArrayModel::Spec], std::max(room - sizes - widths[ArrayModel::Name], 2 * (room - sizes) / 5));
     setColumnWidth(ArrayModel::Spec, specs);
     setColumnWidth(ArrayModel::Name, std::max(60, room - sizes - specs));
 }

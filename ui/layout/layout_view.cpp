@@ -250,12 +250,12 @@ QWidget* LayoutView::makePicture()
     return side;
 }
 
-/// The list gets the room that its columns need, and the picture the rest, which is more than half.
+/// The list gets the room that its columns need, and the picture the rest, at least half.
 void LayoutView::shareWidth()
 {
     if (m_widthIsUsers)
         return;
-    const int list = std::clamp(m_list->wantedWidth(), kLeastList, std::max(kLeastList, 9 * width() / 20));
+    const int list = std::clamp(m_list->wantedWidth(), kLeastList, std::max(kLeastList, width() / 2));
     m_splitter->setSizes({list, std::max(1, width() - list)});
 }
 
