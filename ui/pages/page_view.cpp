@@ -66,8 +66,8 @@ std::optional<OnMesh> meshLayout(const std::string& layout, std::size_t rank)
     return sharding ? std::optional(OnMesh{*mesh, sharding->sharding}) : std::nullopt;
 }
 
-/// How an array lies that a cell made; empty where its layout is not one of a mesh.
-DisplayList layoutPicture(const pages::PlacedValue& value, QSize size)
+/// How an array lies that a cell made; empty where its layout is not one of a mesh. `platform` as JAX names it: cpu.
+DisplayList layoutPicture(const pages::PlacedValue& value, const std::string& platform, QSize size)
 {
     const auto type = parseJaxType(value.type);
     const auto on = type ? meshLayout(value.layout, type->shape.size()) : std::nullopt;
@@ -76,6 +76,7 @@ DisplayList layoutPicture(const pages::PlacedValue& value, QSize size)
     LayoutDrawing drawing;
     drawing.arrayName = value.name;
     drawing.caption = value.layout.substr(0, value.layout.rfind(" on "));
+    drawing.platform = qtText(platform).toUpper().toStdString();
     drawing.deviceColours = DeviceColours(on->mesh);
     return drawLayoutInto(
         layoutOf(type->shape, on->sharding, on->mesh), drawing, std::max(120, size.width()), std::max(80, size.height()));
@@ -698,7 +699,7 @@ void PageView::showArray()
     const auto index = static_cast<std::size_t>(std::max(0, m_array->currentIndex()));
     DisplayList picture;
     if (index < values.size())
-        picture = layoutPicture(values[index], m_layout->size());
+        picture = layoutPicture(values[index], m_page->machine.platform, m_layout->size());
     m_layout->setPicture(std::move(picture));
     m_layout->setMinimumSize(200, 120);
 }

@@ -9,6 +9,7 @@
 #include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QTextBrowser>
 
@@ -24,6 +25,7 @@ private Q_SLOTS:
     void initTestCase();
     void asksBeforeAStrangersPageRuns();
     void showsWhatCameOfEachCell();
+    void ruleAndFixOfAnErrorAreLines();
     void layoutsAreDrawn_data();
     void layoutsAreDrawn();
     void runsOnAnotherMachine();
@@ -168,9 +170,25 @@ void TestPageView::showsWhatCameOfEachCell()
     QVERIFY2(array->currentText().startsWith("x: float32[8,16]"), qPrintable(array->currentText()));
     const auto* picture = shown.view->findChild<ui::PictureView*>();
     QVERIFY(!picture->placeOf("shard:7").isNull());
+    const auto& items = picture->picture().items;
+    const auto piece = std::find_if(items.begin(), items.end(), [](const DisplayItem& item) { return item.id == "shard:7"; });
+    QVERIFY2(piece->tooltip.find("CPU 7") != std::string::npos, piece->tooltip.c_str()); // what the page runs on
     shown.choose(3); // which made none
     QVERIFY(picture->picture().items.empty());
     QVERIFY(shown.view->command().startsWith("meshwright open "));
+}
+
+void TestPageView::ruleAndFixOfAnErrorAreLines()
+{
+    Shown shown;
+    shown.view->openPage(file("uneven.py",
+        "import jax, jax.numpy as jnp\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n"
+        "x = jax.device_put(jnp.ones((6, 3)), NamedSharding(jax.make_mesh((4, 2), ('a', 'b')), P('a', None)))\n"));
+    QTRY_VERIFY(shown.isOver());
+    shown.view->runFrom(0);
+    QTRY_VERIFY_WITH_TIMEOUT(shown.isOver() && shown.view->cells()[0].result.error, 60'000);
+    static const QRegularExpression kLines(QStringLiteral("MW1104: [^\n]*\\n\\s*rule: [^\n]*\\n\\s*fix: "));
+    QTRY_VERIFY2(shown.flow().contains(kLines), qPrintable(shown.flow()));
 }
 
 void TestPageView::layoutsAreDrawn_data()
