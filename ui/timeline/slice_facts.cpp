@@ -44,11 +44,14 @@ std::string startText(const Slice& slice)
                                        : formatSeconds(slice.startSeconds);
 }
 
-std::string ofStep(double seconds, const TimelinePart& part)
+/// A trace of another program may be of many steps.
+std::string ofWhole(double seconds, const ModelGroup& group)
 {
-    if (part.endSeconds() <= 0.0)
+    const double whole = group.part->endSeconds();
+    if (whole <= 0.0)
         return formatSeconds(seconds);
-    return fmt::format("{} ({} of the step)", formatSeconds(seconds), shareText(seconds / part.endSeconds()));
+    return fmt::format(
+        "{} ({} of the {})", formatSeconds(seconds), shareText(seconds / whole), group.name == "trace" ? "trace" : "step");
 }
 
 } // namespace
@@ -75,7 +78,7 @@ SliceFacts factsOf(const TimelineModel& model, SliceId id)
     facts.facts.push_back({"Kind", categoryName(slice.category)});
     facts.facts.push_back({"Where", fmt::format("{}, {}", model.rowOf(id).text(), model.groups()[id.group].name)});
     facts.facts.push_back({"Start", startText(slice)});
-    facts.facts.push_back({"Duration", ofStep(slice.durationSeconds, part)});
+    facts.facts.push_back({"Duration", ofWhole(slice.durationSeconds, model.groups()[id.group])});
     if (part.timeline().clock() != Clock::Simulated && !isWaiting(slice.category))
         facts.facts.push_back({"CPU time", formatSeconds(slice.cpuSeconds)});
     if (slice.bytes > 0) {

@@ -32,7 +32,7 @@ struct ModelRow {
 
 /// The rows of one run: simulated, or measured by one clock.
 struct ModelGroup {
-    std::string name; ///< "simulated", "measured"
+    std::string name; ///< "simulated", "measured", "trace"
     std::string title; ///< "simulated on TPU v5e 4x2, each of 8 devices"
     std::shared_ptr<const TimelinePart> part;
     std::vector<ModelRow> rows; ///< by device and stream, the host's last

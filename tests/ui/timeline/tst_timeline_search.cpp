@@ -27,6 +27,7 @@ private Q_SLOTS:
     void rowsAreByDevice();
     void namesInEveryGroup();
     void factsOfACollective();
+    void factsOfATraceAreOfAllItsSteps();
     void factsOfMeasuredWork();
     void foldedFactsCount();
     void totalsByHand();
@@ -166,6 +167,13 @@ void TestTimelineSearch::factsOfACollective()
         (QStringList{"Kind: all-reduce", "Where: each device, collectives, simulated", "Start: 3.00 s",
             "Duration: 3.00 s (37.5 % of the step)", "Payload: 5.72 MiB per device", "Bandwidth: 2.00 MB/s",
             "Same name: the only one on this row"}));
+}
+
+void TestTimelineSearch::factsOfATraceAreOfAllItsSteps()
+{
+    const ui::TimelineModel trace({{"trace", "run.json", smallModel()->groups()[0].part, false}});
+    const ui::SliceFacts facts = ui::factsOf(trace, {0, 3});
+    QCOMPARE(facts.facts[3].value, std::string("3.00 s (37.5 % of the trace)"));
 }
 
 void TestTimelineSearch::factsOfMeasuredWork()
