@@ -274,22 +274,27 @@ std::string stringOf(const Json& value)
     return text;
 }
 
-/// Whether an output is a picture, beside which stands what its object would print: <Figure size 640x480 with 1 Axes>.
+/// Whether an output is a picture, beside which stands what its object would print: <Figure size 640x480 with 1 Axes>. Pages keep that without the picture too.
 bool isPicture(const Json& data)
 {
     const std::string text = stringOf(data["text/plain"]);
     const std::string_view plain = trimmed(std::string_view(text));
-    return plain.find("<matplotlib.") != std::string_view::npos
+    return plain.find("<matplotlib.") != std::string_view::npos || plain.starts_with("<Figure size ")
         || (data.size() > 1 && plain.starts_with('<') && plain.ends_with('>'));
 }
 
+/// What the outputs of a cell say that it printed. Warnings and logs (stderr) name the writer's machine and are not compared. Nothing where a part is
+/// only there as HTML.
 std::optional<std::string> printedIn(const Json& cell)
 {
     std::optional<std::string> text;
     for (const Json& output : cell.value("outputs", Json::array())) {
-        if (!output.is_object())
+        if (!output.is_object() || output.value("name", Json()) == Json("stderr"))
             continue;
         const Json data = output.value("data", Json::object());
+        if (data.is_object() && data.contains("text/html")
+            && stringOf(data.value("text/plain", Json())).starts_with("<IPython.core.display.HTML object"))
+            return std::nullopt;
         if (output.contains("text"))
             text = text.value_or("") + stringOf(output["text"]);
         else if (data.is_object() && data.contains("text/plain") && !isPicture(data))

@@ -156,6 +156,15 @@ PageFinding findingOf(const Json& row)
     return {textOf(row, "id"), static_cast<int>(wholeOf(row, "line")), textOf(row, "message"), textOf(row, "fix")};
 }
 
+/// Compares what a cell printed, and where that differs what it printed without warnings. Nothing when lines were left out that print.
+std::optional<Likeness> likenessOf(const Json& answer, const std::string& output, const std::string& page)
+{
+    if (answer.value("leaves_out", Json(false)) == Json(true))
+        return std::nullopt;
+    const Likeness whole = comparePrinted(output, page);
+    return whole == Likeness::Different ? comparePrinted(textOf(answer, "printed"), page) : whole;
+}
+
 CellResult resultOf(const Json& answer, const Cell& cell)
 {
     CellResult result;
@@ -180,7 +189,7 @@ CellResult resultOf(const Json& answer, const Cell& cell)
     result.pictures = textsOf(answer, "pictures");
     result.notes = textsOf(answer, "notes");
     if (result.status == CellStatus::Ran && cell.printed)
-        result.likeness = comparePrinted(result.output, *cell.printed);
+        result.likeness = likenessOf(answer, result.output, *cell.printed);
     return result;
 }
 

@@ -57,9 +57,16 @@ std::string withoutAddresses(std::string text)
     return text;
 }
 
+/// Whether %timeit or %time printed a line: times differ with each run.
+bool isMeasurement(const std::string& line)
+{
+    return line.find(" per loop") != std::string::npos || line.starts_with("CPU times: ") || line.starts_with("Wall time: ");
+}
+
 std::string withoutTrailing(const std::string& text)
 {
     std::vector<std::string> lines = split(withoutAddresses(withoutCellNames(withoutColours(text))), '\n');
+    std::erase_if(lines, isMeasurement);
     for (std::string& line : lines)
         line.resize(line.find_last_not_of(" \t\r") + 1);
     while (!lines.empty() && lines.back().empty())

@@ -402,6 +402,19 @@ void TestOpenVerb::formats()
     const Outcome again = open({notebook, "--format", "json"});
     QCOMPARE(cellsOf(again).at(0)["agrees"].toString(), QString("equal"));
     QCOMPARE(cellsOf(again).at(1)["status"].toString(), QString("raised"));
+
+    // Warnings are shown and not compared; a cell with lines that are not run, and would print, is not compared.
+    const QString kept = file("kept.ipynb",
+        R"({"cells": [
+        {"cell_type": "code", "source": "import sys\nprint('a'); print('w', file=sys.stderr); print('b') ", "outputs":
+         [{"output_type": "stream", "name": "stdout", "text": "a\nb\n"}]},
+        {"cell_type": "code", "source": "!pip install jax", "outputs": [{"output_type": "stream", "name": "stdout", "text": "Done"}]},
+        {"cell_type": "code", "source": "%matplotlib inline\n1", "outputs": [{"output_type": "execute_result", "data": {"text/plain": "2"}}]}]})");
+    const QJsonArray cells = cellsOf(open({kept, "--format", "json"}));
+    QCOMPARE(cells.at(0)["output"].toString(), QString("a\nw\nb\n"));
+    QCOMPARE(cells.at(0)["agrees"].toString(), QString("equal"));
+    QCOMPARE(cells.at(1)["agrees"].toString(), QString("none"));
+    QCOMPARE(cells.at(2)["agrees"].toString(), QString("different"));
 }
 
 void TestOpenVerb::comparesWithThePage()

@@ -83,6 +83,16 @@ void TestPage::cells_data()
         {"cell_type": "code", "source": "", "outputs": []},
         {"cell_type": "code", "source": "y", "outputs": []}]})"
                               << QStringList{"x = 1\nx", "figure", "y"} << QStringList{"a\n1\n", "-", "-"};
+    QTest::newRow("what a notebook keeps that is not compared")
+        << "a.ipynb"
+        << R"({"cells": [
+        {"cell_type": "code", "source": "x = f", "outputs": [{"output_type": "stream", "name": "stderr", "text": ["WARNING:absl:no GPU\n"]},
+         {"output_type": "stream", "name": "stdout", "text": ["a\n"]}]},
+        {"cell_type": "code", "source": "x", "outputs": [{"output_type": "stream", "name": "stderr", "text": ["WARNING:absl:no GPU\n"]}]},
+        {"cell_type": "code", "source": "x + 1", "outputs": [{"output_type": "display_data", "data": {"text/plain": ["<Figure size 600x400 with 0 Axes>"]}}]},
+        {"cell_type": "code", "source": "x + 2", "outputs": [{"output_type": "stream", "name": "stdout", "text": ["a\n"]},
+         {"output_type": "display_data", "data": {"text/plain": ["<IPython.core.display.HTML object>"], "text/html": ["<b>x</b>"]}}]}]})"
+        << QStringList{"x = f", "x", "x + 1", "x + 2"} << QStringList{"a\n", "-", "-", "-"};
 }
 
 void TestPage::cells()
@@ -326,6 +336,13 @@ void TestPage::printed_data()
     QTest::newRow("arrays by their older name") << "Array(2., dtype=float32)"
                                                 << "DeviceArray(2., dtype=float32)"
                                                 << "close";
+    QTest::newRow("times")
+        << "a\n1.5 ms per loop (simulated on v3-8)\nWall time: 2 ms"
+        << "a\n10 loops, best of 3: 6.75 ms per loop\nCPU times: user 3 s, sys: 1 s, total: 4 s\nWall time: 4.1 s"
+        << "equal";
+    QTest::newRow("times beside other words") << "a\n1.5 ms per loop (simulated on v3-8)"
+                                              << "b\n6.75 ms ± 3 µs per loop (mean ± std. dev. of 7 runs, 10 loops each)"
+                                              << "different";
     QTest::newRow("addresses") << "<function f at 0x7f5e4659a820>"
                                << "<function f at 0x10>"
                                << "equal";

@@ -31,6 +31,7 @@ _TYPED_MESHES = re.compile(r"\bjax\.(P|set_mesh|shard_map|typeof|reshard)\(|\bAx
                            r"\bfrom jax import .*\b(shard_map|set_mesh|typeof|P)\b")
 _EXPLICIT_AXES = re.compile(r"\bjax\.(sharding\.)?reshard\(|\b(auto|explicit)_axes\b|\bAxisType\.Auto\b|^Auto = ", re.M)
 _PARTIAL_SUMS = re.compile(r"\bP(artitionSpec)?\(.*\b(un)?reduced=")  # which only meshes with explicit axes have
+_SILENT_MAGICS = ("matplotlib", "load_ext", "reload_ext", "autoreload", "config")
 _MOST_VALUES = 12  # arrays that are listed for a cell
 
 
@@ -107,6 +108,28 @@ class _Output(io.StringIO):
         return len(text)
 
 
+class _Warnings(io.TextIOBase):
+    """What a cell writes to sys.stderr: shown in its place among what it prints, and kept apart."""
+
+    def __init__(self, out):
+        self._out, self._spans = out, []
+
+    def write(self, text):
+        start = self._out.tell()
+        self._out.write(text)
+        self._spans.append((start, self._out.tell()))
+        return len(text)
+
+    def left_out(self):
+        """What the cell prints, without these."""
+        text, end = self._out.getvalue(), 0
+        kept = []
+        for start, after in self._spans:
+            kept.append(text[end:start])
+            end = after
+        return "".join(kept) + text[end:]
+
+
 class Page:
     """The cells, and the names that they share."""
 
@@ -118,6 +141,7 @@ class Page:
         sys.path.append(os.path.join(os.path.dirname(os.path.dirname(__file__)), "stand_ins"))  # behind what is installed
         self._names = module.__dict__
         self._number = 0
+        self._leaves_out = False  # whether lines of the cell that print are not run
         self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # and those of features of Python that the page imports from __future__
         self._notes, self._first_notes = [], []
         sys.meta_path.append(Finder(lambda name: self._notes.append(f"{name} is not installed here: what it would show is left out")))
@@ -168,7 +192,8 @@ class Page:
         arrays.calls.clear()
         had = {name: id(value) for name, value in self._names.items()}
         before, began = (sys.stdout, sys.stderr), time.perf_counter()
-        sys.stdout = sys.stderr = out
+        self._leaves_out, warned = False, _Warnings(out)
+        sys.stdout, sys.stderr = out, warned
         answer, raised, self._pictures = {"status": "ran", "error": None}, None, []
         try:
             with warnings.catch_warnings():
@@ -186,7 +211,7 @@ class Page:
             sys.stdout, sys.stderr = before
         if arrays.refused and raised is None:
             self._notes.append("not computed: " + arrays.refused[0])
-        answer.update(output=out.getvalue(), seconds=time.perf_counter() - began, notes=self._notes,
+        answer.update(output=out.getvalue(), printed=warned.left_out(), leaves_out=self._leaves_out, seconds=time.perf_counter() - began, notes=self._notes,
                       collectives=self._collectives(), values=self._values(had),
                       findings=self._findings.of_cell(number, answer["status"], raised, arrays.calls))
         answer.update(pictures=self._pictures, simulated=self._simulated())
@@ -286,16 +311,19 @@ class Page:
             magic = re.match(r"%(\w+)\s*(.*)", stripped)
             kept = re.match(r"(\w+\s*=\s*|)%(timeit|time)\s+(.*)", stripped)
             if stripped.startswith("!"):
-                self._notes.append(f"not run: {stripped}")
-                made.append(indent + "pass")
+                made.append(indent + self._not_run(stripped))
             elif kept:
                 made.append(indent + kept[1] + (self._timed(kept[2], kept[3]) if times else kept[3]))
             elif magic and not self._is_python(source):
-                self._notes.append(f"not run: {stripped}")
-                made.append(indent + "pass")
+                made.append(indent + self._not_run(stripped))
             else:
                 made.append(line)
         return "\n".join(made)
+
+    def _not_run(self, line):
+        self._notes.append(f"not run: {line}")
+        self._leaves_out |= not line.lstrip("%").startswith(_SILENT_MAGICS)
+        return "pass"
 
     def _timed(self, magic, statement):
         """A magic that measures, as a call of what does it here."""
