@@ -40,6 +40,7 @@ CALLS = [  # name, arguments
                                 "kron", "vdot", "inner")],
     *[(name, I, J) for name in ("gcd", "lcm", "remainder", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "fmod", "divmod")],
     ("dstack", (X, Y)), ("vstack", (X, Y)), ("hstack", (V, W)), ("column_stack", (V, W)), ("block", [[X, Y], [Y, X]]), ("append", X, Y, 0),
+    *[("linalg.cond", A, p) for p in ("fro", "nuc", 1, -1, np.inf, -2)],
     ("percentile", Y, 30.0, 1), ("quantile", V, np.array([0.1, 0.9])), ("searchsorted", np.sort(V), W), ("digitize", V, np.array([-1.0, 0.0, 1.0])),
     ("nanmedian", N), ("nanmedian", N, 1), ("nanpercentile", N, 30.0, 0), ("nanquantile", N, np.array([0.2, 0.9])), ("median", X, (0, 1)), ("percentile", X, [10.0, 50.0], 0),
     ("nancumprod", N), ("unwrap", np.cumsum(Y, 1) * 3), ("unwrap", np.cumsum(Y, 0) * 3, 2.0, 0), ("packbits", Y > 0), ("packbits", Y > 0, 1, "little"),
@@ -112,6 +113,14 @@ def main():
             at = [i for i, x in enumerate(arrays) if hasattr(x, "engine_dtype")]
             call = lambda *given: own(*[given[at.index(i)] if i in at else x for i, x in enumerate(arrays)])
             compare(name + " in a program", jax.jit(call)(*[arrays[i] for i in at]), expected, 2e-3)
+    for mode in ("reflect", "symmetric"):
+        for x, widths in ((V, (0, 3)), (V, (25, 30)), (V[:1], 3), (I, ((2, 1), (5, 0))), (I, ((0, 0), (0, 9)))):
+            compare(f"odd {mode} {widths}", jnp.pad(jnp.asarray(x), widths, mode, reflect_type="odd"), np.pad(x, widths, mode, reflect_type="odd"), 1e-5)
+    for q in (0.0, 0.5, 1.0, np.float32([0.1, 0.25, 0.9])):
+        compare(f"inverted_cdf {q}", jnp.quantile(jnp.asarray(Y), jnp.asarray(q), axis=1, method="inverted_cdf"), np.quantile(Y, q, axis=1, method="inverted_cdf"))
+    compare("inverted_cdf without nans", jnp.nanquantile(jnp.asarray(N), 0.6, axis=0, method="inverted_cdf"), np.nanquantile(N, 0.6, axis=0, method="inverted_cdf"))
+    for options in ({"fweights": J[0]}, {"aweights": X[0]}, {"fweights": J[0], "aweights": X[0], "bias": True}, {"fweights": J[0], "aweights": X[0], "ddof": 2}):
+        compare(f"cov {list(options)}", jnp.cov(jnp.asarray(Y), **options), np.cov(Y, **options))
     q, r = jnp.linalg.qr(jnp.asarray(X.T))
     compare("qr", q @ r, X.T)
     u, s, vt = jnp.linalg.svd(jnp.asarray(X), full_matrices=False)
@@ -285,6 +294,11 @@ def main():
             ("a dimension of iota", lambda: jax.lax.broadcasted_iota(int, (2, 3), -1), "ValueError: iota dimension must be between 0 and len(shape), got dimension=-1 for shape=(2, 3)"),
             ("a dimension to broadcast to", lambda: jax.lax.broadcast_in_dim(v, (2, 3), (-1,)),
              "TypeError: broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got (-1,) for operand ndim 1 and shape (2, 3)."),
+            ("a mask in ix_", lambda: jnp.ix_(jnp.array([0, 2]), jnp.array([True, False])), "NotImplementedError: Boolean arguments to jax.numpy.ix_ are not implemented"),
+            ("a matrix in ix_", lambda: jnp.ix_(jnp.ones((2, 2), int)), "ValueError: Arguments to jax.numpy.ix_ must be 1-dimensional, got shape (2, 2)"),
+            ("a method of quantiles", lambda: jnp.quantile(v, 0.5, method="hazen"), "ValueError: method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'"),
+            ("weights of other samples", lambda: jnp.cov(v, aweights=jnp.ones(2)), "RuntimeError: incompatible numbers of samples and aweights"),
+            ("a condition of no square", lambda: jnp.linalg.cond(jnp.ones((2, 3)), 1), "ValueError: jnp.linalg.cond: for p=1, array must be square; got arr.shape=(2, 3)"),
             ("a triangle of a row", lambda: jnp.tril(v), "ValueError: Argument to jax.numpy.tril must be at least 2D")):
         refused(name, function, text)
     compare("of an array, cut off", jnp.asarray(np.array([300, -1]), jnp.uint8), np.array([44, 255]))

@@ -509,12 +509,10 @@ def options():
             ("another product", lambda: nnx.Linear(2, 2, dot_general=lax.dot_general, rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.Linear with dot_general"),
             ("means over devices", lambda: nnx.BatchNorm(2, axis_name="i", rngs=nnx.Rngs(0)), "NotImplementedError", "nnx.BatchNorm with axis_name='i'"),
             ("place outside", lambda: jnp.ravel_multi_index((jnp.array([2]),), (2,)), "ValueError", "invalid entry in coordinates array"),
-            ("weights", lambda: jnp.cov(x, aweights=x), "NotImplementedError", "jax.numpy.cov with aweights"),
             ("some elements", lambda: jnp.nanmean(x, where=x > 1), "NotImplementedError", "jax.numpy.nanmean with where"),
             ("place of a result", lambda: jnp.sum(x, out=x), "NotImplementedError", "jax.numpy.sum with out"),
             ("start of a reduction", lambda: jnp.add.reduce(x, initial=2.0), "NotImplementedError", "with initial=2.0"),
             ("edges", lambda: jnp.gradient(x, edge_order=2), "NotImplementedError", "jax.numpy.gradient with edge_order=2"),
-            ("norm", lambda: jnp.linalg.cond(jnp.eye(2), p=1), "NotImplementedError", "jax.numpy.linalg.cond with p=1"),
             ("numbers of another mode", lambda: jax.random.gumbel(jax.random.key(0), (2,), mode="high"), "NotImplementedError", "jax.random.gumbel with mode='high'"),
             ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
         raises(f"refused: {name}", function, kind, text)
@@ -641,7 +639,6 @@ def solved():
         compare(f"pad: {mode}", jnp.pad(x, ((1, 2), (2, 3)), mode, **options), np.pad(x, ((1, 2), (2, 3)), mode, **options))
     compare("pad: mean of integers", jnp.pad(jnp.array([1, 2, 4]), 1, "mean"), np.array([2, 1, 2, 4, 2]))
     raises("pad: no values", lambda: jnp.pad(x, 1, "mean", stat_length=0), "ValueError", "stat_length of 0 yields no value for padding")
-    raises("pad: odd", lambda: jnp.pad(x, 1, "reflect", reflect_type="odd"), "NotImplementedError", "reflect_type='odd'")
     raises("bits of XLA", lambda: lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,)), "NotImplementedError", "jax.random.bits")
     check("devices of a process", jax.local_devices(process_index=0) == jax.devices())
 

@@ -213,13 +213,29 @@ def roll(x, shift, axis=None):
     return concatenate([last, first], axis)
 
 
+def _turned(x, axis, low, high, mode):
+    """Padding turned about the edges, by half a turn: what lies as far on the other side of an edge is as far from it in value."""
+    size = x.shape[axis]
+    half = size - 1 if mode == "reflect" and size > 1 else size
+    first, last = (ops.take(x, asarray([at]), axis) for at in (0, size - 1))
+
+    def side(at):
+        turns, rest = np.divmod(at + half, 2 * half)
+        rest -= half
+        places = np.where(rest < 0, (0 if half < size else -1) - rest, rest)
+        of = lambda factors: asarray(factors.astype(x.dtype).reshape([-1 if dim == axis else 1 for dim in range(x.ndim)]))
+        ends = add(multiply(of(np.where(rest < 0, 2, 0) - 2 * turns), first), multiply(of(2 * turns), last))
+        return add(ends, multiply(of(np.where(rest < 0, -1, 1)), ops.take(x, asarray(places.astype(np.int32)), axis)))
+    return concatenate([*([side(np.arange(-low, 0))] if low else []), x, *([side(np.arange(size, size + high))] if high else [])], axis)
+
+
 def pad(x, width, mode="constant", constant_values=0, *, stat_length=None, end_values=0, reflect_type="even", **options):
     x = asarray(x)
     if callable(mode):
         raise NotImplementedError("jnp.pad with a function as its mode")
     if options:
         raise ValueError(f"Unsupported keyword arguments for mode {mode!r}: {sorted(options)}")
-    _refuse("jax.numpy.pad", {"reflect_type": None if reflect_type == "even" else reflect_type})
+    _refuse("jax.numpy.pad", {"reflect_type": None if reflect_type in ("even", "odd") else reflect_type})
     pairs = [tuple(int(w) for w in pair) for pair in np.broadcast_to(np.asarray(width), (x.ndim, 2))]
     if any(count < 0 for pair in pairs for count in pair):
         raise ValueError("index can't contain negative values")
@@ -243,6 +259,8 @@ def pad(x, width, mode="constant", constant_values=0, *, stat_length=None, end_v
             before, behind = (linspace(end, edge, count, endpoint=False, dtype=x.dtype, axis=axis) for end, edge, count in zip(ends, (first, last), (low, high)))
             x = concatenate([before, x, ops.flip(behind, axis)], axis)
         return x
+    if mode in ("reflect", "symmetric") and reflect_type == "odd":
+        return functools.reduce(lambda x, axis: _turned(x, axis, *pairs[axis], mode), range(x.ndim), x)
     if mode in ("maximum", "minimum", "mean", "median"):
         from . import max as most, mean, median, min as least, round as rounded
         of = {"maximum": most, "minimum": least, "mean": mean, "median": median}[mode]
@@ -436,6 +454,12 @@ def indices(dimensions, dtype=None, sparse=False):
 
 
 def ix_(*arrays):
+    arrays = [asarray(one) for one in arrays]
+    for one in arrays:
+        if one.ndim != 1:
+            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {one.shape}")
+        if one.engine_dtype == "i1":
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
     return tuple(meshgrid(*arrays, sparse=True, indexing="ij"))
 
 

@@ -229,6 +229,8 @@ def nancumsum(x, axis=None, dtype=None, out=None):
 
 def _quantile(name, x, q, axis, out, method, keepdims, leaves_nans_out=False):
     _refuse(f"jax.numpy.{name}", {"out": out})
+    if method not in ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"):
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
     from ._arrangements import sort, take_along_axis
     x, q = ops.inexact(x), asarray(q)
     ops.no_complex(ValueError, "quantile does not support complex input, as the operation is poorly defined.", x)
@@ -240,7 +242,8 @@ def _quantile(name, x, q, axis, out, method, keepdims, leaves_nans_out=False):
     last = float(flat.shape[0] - 1)
     if leaves_nans_out:  # they are the last in order
         last = ops.maximum(subtract(ops.sum_(astype(ops.logical_not(is_nan), x.engine_dtype), 0), 1.0), 0.0)
-    place = multiply(points, last)
+    # The least value that so large a part of all is at most, or a place between two values.
+    place = (ops.maximum(subtract(ops.ceil(multiply(points, add(last, 1.0))), 1.0), 0.0) if method == "inverted_cdf" else multiply(points, last))
     low, high = ops.floor(place), ops.ceil(place)
     weight = subtract(place, low)
     if leaves_nans_out:
@@ -249,6 +252,7 @@ def _quantile(name, x, q, axis, out, method, keepdims, leaves_nans_out=False):
     else:
         first, second = (ops.take(ordered, astype(ops.reshape(bound, (-1,)), "i32"), 0) for bound in (low, high))
     made = {"linear": lambda: add(multiply(first, subtract(1.0, weight)), multiply(second, weight)), "lower": lambda: first, "higher": lambda: second,
+            "inverted_cdf": lambda: first,
             "midpoint": lambda: multiply(0.5, add(first, second)),
             "nearest": lambda: ops.where(ops.less_equal(weight, 0.5), first, second)}[method]()
     if not leaves_nans_out:
@@ -337,16 +341,29 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
-    _refuse("jax.numpy.cov", {"fweights": fweights, "aweights": aweights})
     x = asarray(m)
     x = ops.reshape(x, (1,) * (2 - x.ndim) + x.shape)
     x = x if rowvar or x.shape[0] == 1 else ops.transpose(x)
     if y is not None:
         other = asarray(y)
         x = ops.concatenate([x, ops.reshape(other, (1,) * (2 - other.ndim) + other.shape)], 0)
-    x = subtract(x, ops.mean(x, 1, keepdims=True))
-    rest = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
-    return ops.squeeze(divide(ops.dot(x, ops.conj(ops.transpose(x))), float(rest)))
+    ddof = ddof if ddof is not None else 0 if bias else 1
+    if fweights is None and aweights is None:
+        x = subtract(x, ops.mean(x, 1, keepdims=True))
+        return ops.squeeze(divide(ops.dot(x, ops.conj(ops.transpose(x))), float(x.shape[1] - ddof)))
+    weights = 1.0
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is not None:
+            given = asarray(given)
+            if given.ndim != 1:
+                raise RuntimeError("cannot handle multidimensional " + name)
+            if given.shape[0] != x.shape[1]:
+                raise RuntimeError("incompatible numbers of samples and " + name)
+            weights = multiply(weights, given)
+    total = ops.sum_(weights)
+    x = subtract(x, divide(ops.sum_(multiply(x, weights), 1, keepdims=True), total))
+    lost = ddof if aweights is None or not ddof else multiply(float(ddof), divide(ops.sum_(multiply(weights, asarray(aweights))), total))
+    return ops.squeeze(divide(ops.dot(x, ops.conj(ops.transpose(multiply(x, weights)))), subtract(total, lost)))
 
 
 def corrcoef(x, y=None, rowvar=True):

@@ -434,9 +434,16 @@ def cross(a, b, /, *, axis=-1):
 
 
 def cond(x, p=None):
-    _refuse("jax.numpy.linalg.cond", {"p": p})
-    values = svdvals(x)
-    return divide(values[..., 0], values[..., -1])
+    x = _matrix(x)
+    if p in (None, 2, -2):
+        values = svdvals(x)
+        made = divide(values[..., 0], values[..., -1]) if p != -2 else divide(values[..., -1], values[..., 0])
+    else:
+        if x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"jnp.linalg.cond: for p={p!r}, array must be square; got arr.shape={x.shape}")
+        made = multiply(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
+    has_nan = ops.not_equal(ops.sum_(multiply(x, 0.0), (-2, -1)), 0.0)
+    return where(ops.logical_and(ops.not_equal(made, made), ops.logical_not(has_nan)), math.inf, made)
 
 
 def tensorinv(a, ind=2):
