@@ -302,6 +302,35 @@ def statistics():
     close("paddings by name", jax.lax.padtype_to_pads((5,), (3,), (2,), "SAME"), [(1, 1)], 0)
 
 
+def operations():
+    """jax.lax.linalg, beside NumPy."""
+    from jax.lax import linalg
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal((2, 4, 4)) + 4 * np.eye(4)).astype(np.float32), rng.standard_normal((2, 4, 4)).astype(np.float32)
+    for lower, transpose_a, unit_diagonal in ((lower, transposed, unit) for lower in (False, True) for transposed in (False, True) for unit in (False, True)):
+        whole = np.tril(a) if lower else np.triu(a)
+        if unit_diagonal:
+            whole[:, range(4), range(4)] = 1
+        whole = np.swapaxes(whole, 1, 2) if transpose_a else whole
+        options = {"lower": lower, "transpose_a": transpose_a, "unit_diagonal": unit_diagonal}
+        close(f"triangular_solve from the left {options}", linalg.triangular_solve(a, b, left_side=True, **options), np.linalg.solve(whole, b), 1e-3)
+        close(f"triangular_solve {options}", linalg.triangular_solve(a, b, **options), b @ np.linalg.inv(whole), 1e-3)
+    close("of a vector", linalg.triangular_solve(a[0], b[0, 0], lower=True), b[0, 0] @ np.linalg.inv(np.tril(a[0])), 1e-3)
+    symmetric = (a @ np.swapaxes(a, 1, 2)).astype(np.float32)
+    vectors, values = linalg.eigh(symmetric)
+    close("eigh", (vectors * values[:, None] @ jnp.swapaxes(vectors, 1, 2), values), (symmetric, np.linalg.eigvalsh(symmetric)), 1e-3)
+    packed, pivots, order = linalg.lu(b[0])
+    close("lu", (jnp.tril(packed, -1) + jnp.eye(4)) @ jnp.triu(packed), b[0][np.asarray(order)], 1e-4)
+    q, r = linalg.qr(b[:, :, :3])
+    close("qr", (q.shape, q @ r), ((2, 4, 4), b[:, :, :3]), 1e-4)
+    below, at, above = rng.standard_normal((3, 2, 5)).astype(np.float32)
+    at, right = at + 5, rng.standard_normal((2, 5, 3)).astype(np.float32)
+    dense = np.stack([np.diag(at[i]) + np.diag(below[i, 1:], -1) + np.diag(above[i, :-1], 1) for i in range(2)])
+    close("tridiagonal_solve", linalg.tridiagonal_solve(below, at, above, right), np.linalg.solve(dense, right), 1e-4)
+    close("symmetric_product", jax.lax.linalg.symmetric_product(a, symmetric, alpha=2.0, beta=0.5, symmetrize_output=True), 2 * a @ np.swapaxes(a, 1, 2) + 0.5 * symmetric, 1e-3)
+    raises("triangular_solve of other sizes", lambda: linalg.triangular_solve(a[0], b[0, :, :3]), "TypeError", "Incompatible shapes for arguments to triangular_solve: (4, 4) and (4, 3).")
+
+
 def refusals():
     square = jnp.eye(2)
     for name, function, kind, text in [
@@ -319,7 +348,7 @@ def refusals():
 
 
 def main():
-    for part in (values, derivatives, distributions, signals, transforms, matrices, solvers, factors, polygammas, statistics, refusals):
+    for part in (values, derivatives, distributions, signals, transforms, matrices, solvers, factors, polygammas, statistics, operations, refusals):
         part()
     print(f"{wrong} of {compared} differ")
     return wrong != 0

@@ -668,3 +668,6 @@ def fft(x, fft_type, fft_lengths):
     if kind not in FftType.__members__:
         raise ValueError(f"Unknown FFT type '{fft_type}'")
     return _bind("fft", _asarray(x), type=kind, lengths=tuple(int(length) for length in fft_lengths))
+
+
+from . import linalg
