@@ -51,6 +51,38 @@ def attention():
     compare("derivative of attention", grads["query"]["kernel"].value.shape, (6, 2, 4))
     grouped = nnx.MultiHeadAttention(num_heads=4, in_features=8, num_kv_heads=2, decode=False, rngs=nnx.Rngs(0))
     compare("grouped heads", grouped(jnp.ones((2, 3, 8))).shape, (2, 3, 8))
+    at, scores = np.arange(5), np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(4)
+    kept, lengths = np.array([3, 5, 1]), np.array([2, 5, 4])
+    of = lambda is_seen: np.einsum("bhqk,bkhd->bqhd", softmax(np.where(is_seen, scores, -1e30)), v)
+    inside = lambda counts: at < counts[:, None]
+    for name, options, expected in (
+            ("of a window", {"local_window_size": 1}, of(abs(at[:, None] - at) <= 1)), ("of what is behind", {"local_window_size": (2, 0)}, of((at[:, None] - at <= 2) & causal)),
+            ("of a window and what is behind", {"local_window_size": 2, "is_causal": True}, of((at[:, None] - at <= 2) & causal)),
+            ("of lengths", {"key_value_seq_lengths": jnp.array(kept)}, of(inside(kept)[:, None, None])),
+            ("of lengths of both", {"key_value_seq_lengths": jnp.array(kept), "query_seq_lengths": jnp.array(lengths)}, of(inside(kept)[:, None, None]) * inside(lengths)[:, :, None, None])):
+        compare(f"attention {name}", jax.nn.dot_product_attention(q, k, v, **options), expected)
+
+
+def metrics():
+    logits, labels, mask = jnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]]), jnp.array([1, 1, 0]), jnp.array([True, False, True])
+    counted = nnx.MultiMetric(all=nnx.metrics.Accuracy(), loss=nnx.metrics.Average("loss"))
+    counted.update(logits=logits, labels=labels, loss=jnp.array([1.0, 2.0, 4.0]), mask=mask)
+    compare("metrics under a mask", counted.compute(), {"all": 0.5, "loss": 2.5})
+    binary = nnx.metrics.Accuracy(threshold=0.5)
+    binary.update(logits=jnp.array([0.5, 0.4, 0.9]), labels=labels)
+    compare("two classes, from the threshold on", binary.compute(), 1 / 3)
+    compare("a mean is of a type", int(binary.compute().weak_type), 0)
+    spread, values = nnx.metrics.Welford(), RNG.standard_normal(9).astype(np.float32)
+    spread.update(values=jnp.asarray(values[:4]))
+    spread.update(values=jnp.asarray(values[4:]))
+    compare("Welford", tuple(spread.compute()), (values.mean(), values.std() / 3, values.std()))
+    for name, given, text in (("labels as rows", {"labels": jnp.eye(2)[labels]}, "For multi-class classification, expected logits.ndim==labels.ndim+1, got 2 and 2"),
+                              ("labels as fractions", {"labels": labels * 1.0}, "Expected labels.dtype==jnp.int32, got float32")):
+        try:
+            found = f"gave {nnx.metrics.Accuracy().update(logits=logits, **given)}"
+        except ValueError as error:
+            found = str(error)
+        compare(name, int(text in found) or print(found), 1)
 
 
 def newer_optimizers():
@@ -501,7 +533,7 @@ def checkpoints():
 
 
 def main():
-    for part in (rarer_parts, attention, transforms, optimizers, newer_optimizers, injected, narrow, norms, other_axes, checkpoints):
+    for part in (rarer_parts, attention, metrics, transforms, optimizers, newer_optimizers, injected, narrow, norms, other_axes, checkpoints):
         part()
     print(f"{wrong} of {compared} differ")
 

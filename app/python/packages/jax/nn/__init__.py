@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """jax.nn: activations, and initialisers."""
+import functools
 import math
 
 from .._src import dtypes as _dtypes
@@ -8,7 +9,6 @@ from .._src.arrays import asarray as _asarray
 from .._src.ops import logistic as sigmoid
 from .._src.ops import tanh
 from . import initializers
-from .._src.options import refuse as _refuse
 
 
 def relu(x):
@@ -177,11 +177,14 @@ def log1mexp(x):
 def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None, key_value_seq_lengths=None,
                           local_window_size=None, implementation=None):
     """Of arrays (batch, length, heads, size), the first left out or not. Source of the order of steps: jax-ml/jax, jax/_src/nn/functions.py."""
-    _refuse("jax.nn.dot_product_attention", {"query_seq_lengths": query_seq_lengths, "key_value_seq_lengths": key_value_seq_lengths, "local_window_size": local_window_size})
     query, key, value = map(_asarray, (query, key, value))
+    if mask is not None and _asarray(mask).engine_dtype != "i1":
+        raise ValueError(f"mask dtype should be bool, but got {_asarray(mask).dtype}")
     is_one = query.ndim == 3
     if is_one:
         query, key, value = (_ops.expand_dims(x, 0) for x in (query, key, value))
+    if query.shape[2] % key.shape[2]:
+        raise ValueError(f"The number of query heads must be a multiple of key/value heads, but got {query.shape[2]} vs {key.shape[2]}")
     groups = query.shape[2] // key.shape[2]
     if groups > 1:  # several heads of queries for one of keys
         spread = lambda x: _ops.reshape(_ops.broadcast_to(_ops.expand_dims(x, 3), x.shape[:3] + (groups, x.shape[3])), x.shape[:2] + (-1, x.shape[3]))
@@ -189,13 +192,21 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     scores = _ops.multiply(_ops.einsum("btnh,bsnh->bnts", query, key), 1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = _ops.add(scores, bias)
-    rows, columns = scores.shape[-2:]
+    row, column = (_ops.iota("i32", scores.shape[-2:], dim) for dim in (0, 1))
+    masks = [] if mask is None else [mask]
     if is_causal:
-        causal = _ops.greater_equal(_ops.iota("i32", (rows, columns), 0), _ops.iota("i32", (rows, columns), 1))
-        mask = causal if mask is None else _ops.logical_and(mask, causal)
-    if mask is not None:
+        masks.append(_ops.greater_equal(row, column))
+    if local_window_size is not None:
+        left, right = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+        masks += [_ops.less_equal(row, _ops.add(column, left)), _ops.greater_equal(row, _ops.subtract(column, right))]
+    inside = lambda at, lengths: _ops.less(at, _ops.reshape(_asarray(lengths), (-1, 1, 1, 1)))
+    masks += [inside(at, lengths) for at, lengths in ((row, query_seq_lengths), (column, key_value_seq_lengths)) if lengths is not None]
+    if masks:
+        mask = functools.reduce(_ops.logical_and, masks)
         scores = _ops.where(mask, scores, _asarray(-0.7 * 3.4028235e38, "f32"))
     made = _ops.einsum("bnts,bsnh->btnh", _ops.astype(softmax(_ops.astype(scores, "f32")), value.engine_dtype), value)
+    if query_seq_lengths is not None:
+        made = _ops.where(inside(_ops.iota("i32", made.shape[1:2] + (1, 1), 0), query_seq_lengths), made, _ops.zeros_like(made))
     return made[0] if is_one else made
 
 
