@@ -76,6 +76,8 @@ def metrics():
     spread.update(values=jnp.asarray(values[:4]))
     spread.update(values=jnp.asarray(values[4:]))
     compare("Welford", tuple(spread.compute()), (values.mean(), values.std() / 3, values.std()))
+    compare("a class by the module that Flax has it in", int(repr((nnx.Param, nnx.OfType(nnx.Dropout)))
+                                                              == "(<class 'flax.nnx.variablelib.Param'>, OfType(<class 'flax.nnx.nn.stochastic.Dropout'>))"), 1)
     for name, given, text in (("labels as rows", {"labels": jnp.eye(2)[labels]}, "For multi-class classification, expected logits.ndim==labels.ndim+1, got 2 and 2"),
                               ("labels as fractions", {"labels": labels * 1.0}, "Expected labels.dtype==jnp.int32, got float32")):
         try:

@@ -42,6 +42,16 @@ def display(*values):
         print(value)
 
 
+# What pages print of a class: the module that Flax has it in.
+for _home, _names in {
+        "variablelib": "BatchStat Cache Intermediate Param Perturbation Variable", "statelib": "State", "graphlib": "GraphDef", "pytreelib": "Object Pytree",
+        "module": "Module", "rnglib": "RngCount RngKey RngState RngStream Rngs", "helpers": "Dict List Sequential", "nn.activations": "PReLU",
+        "nn.attention": "MultiHeadAttention", "nn.linear": "Conv ConvTranspose Einsum Embed Linear LinearGeneral", "nn.lora": "LoRA LoRALinear LoRAParam",
+        "nn.normalization": "BatchNorm GroupNorm InstanceNorm LayerNorm RMSNorm", "nn.recurrent": "GRUCell LSTMCell OptimizedLSTMCell RNN SimpleCell",
+        "nn.stochastic": "Dropout", "training.metrics": "Metric MultiMetric", "training.optimizer": "ModelAndOptimizer OptArray OptVariable Optimizer"}.items():
+    for _name in _names.split():
+        globals()[_name].__module__ = f"flax.nnx.{_home}"
+
 from jax._src.parameters import name_parameters as _name_parameters
 
 _name_parameters(globals())
