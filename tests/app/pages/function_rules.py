@@ -483,6 +483,7 @@ def explicit():
 
 def options():
     """Options that change values are heeded or refused."""
+    import optax
     from flax import nnx
     x, table = jnp.arange(4.0), np.arange(6).reshape(2, 3)
     for order in "CF":
@@ -516,6 +517,15 @@ def options():
             ("numbers of another mode", lambda: jax.random.gumbel(jax.random.key(0), (2,), mode="high"), "NotImplementedError", "jax.random.gumbel with mode='high'"),
             ("order", lambda: x.reshape((2, 2), order="A"), "NotImplementedError", "order=A")]:
         raises(f"refused: {name}", function, kind, text)
+    for function, given, misspelt in [  # an option by another name is not left out
+            (jax.jit, (jnp.sum,), "static_argnum"), (jax.grad, (jnp.sum,), "argnum"), (jax.value_and_grad, (jnp.sum,), "has_auxs"), (jax.pmap, (jnp.sum,), "inaxes"),
+            (jax.nn.softmax, (x,), "axes"), (jnp.zeros, (3,), "type"), (jnp.zeros_like, (x,), "type"), (jnp.full, (3, 1.0), "type"), (jnp.arange, (3,), "type"),
+            (jnp.repeat, (x, 2), "axes"), (jnp.delete, (x, 0), "axes"), (jnp.isin, (x, x), "inverted"), (jnp.convolve, (x, x), "modes"), (jnp.einsum, ("i->", x), "precisions"),
+            (lax.scan, (lambda c, x: (c, x), 0, x), "reversed"), (lax.reduce, (x, 0.0, lax.add, (0,)), "axes"), (x.at[0].set, (1.0,), "modes"),
+            (jax.scipy.linalg.solve_triangular, (jnp.eye(3), x), "upper"), (jax.ShapeDtypeStruct, ((2,), jnp.float32), "shardings"), (nnx.vmap, (jnp.sum,), "axis"),
+            (optax.sgd, (0.1,), "weight_decay"), (optax.adam, (0.1,), "beta1"), (optax.adamw, (0.1,), "decay")]:
+        raises(f"misspelt: {misspelt}", lambda: function(*given, **{misspelt: 1}), "TypeError", f"got an unexpected keyword argument '{misspelt}'")
+    compare("rank by either name", [jnp.linalg.matrix_rank(jnp.diag(jnp.array([1.0, 0.1])), **{name: 0.5}) for name in ("rtol", "tol")], [1, 1])
     try:
         P("x", unreduced={"y"})
     except NotImplementedError as error:

@@ -179,7 +179,7 @@ def device_put_replicated(x, devices):
     return device_put_sharded([x] * len(devices), devices)
 
 
-def named_call(fun=None, **_):
+def named_call(fun=None, *, name=None):
     return (lambda fun: fun) if fun is None else fun
 
 
@@ -307,7 +307,7 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     return device_put(local_data, sharding)
 
 
-def make_array_from_single_device_arrays(shape, sharding, arrays, **_):
+def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
     """An array of its pieces."""
     import numpy as np
     by_device = {array.device.id: np.asarray(array) for array in arrays}

@@ -12,7 +12,7 @@ def visualize_array_sharding(array, **options):
     inspect_array_sharding(array, callback=lambda sharding: visualize_sharding(array.shape, sharding, **options))
 
 
-def visualize_sharding(shape, sharding, *, scale=1.0, **_):
+def visualize_sharding(shape, sharding, *, scale=1.0, use_color=None, max_width=None, min_width=None, color_map=None):
     placement = sharding.placement(tuple(shape))
     builtins.print(placement.draw(list(shape), _machine.label, float(scale)), end="")
 

@@ -71,7 +71,7 @@ def ema(decay, debias=True, accumulator_dtype=None):
     return GradientTransformation(lambda params: EmaState(jnp.zeros([], jnp.int32), tree_zeros_like(params)), update)
 
 
-def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False, **_):
+def scale_by_adam(b1=0.9, b2=0.999, eps=1e-8, eps_root=0.0, mu_dtype=None, *, nesterov=False):
     def init(params):
         return ScaleByAdamState(jnp.zeros([], jnp.int32), _of_type(tree.map(jnp.zeros_like, params), mu_dtype), tree.map(jnp.zeros_like, params))
 

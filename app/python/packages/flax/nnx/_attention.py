@@ -124,7 +124,7 @@ class MultiHeadAttention(Module):
         self.cached_key.value, self.cached_value.value, self.cache_index.value = key, value, at + 1
         return key, value, combine_masks(mask, jnp.broadcast_to(jnp.arange(length) <= at, (*batch, 1, 1, length)))
 
-    def init_cache(self, input_shape, dtype=jnp.float32, **_):
+    def init_cache(self, input_shape, dtype=jnp.float32):
         shape = (*input_shape[:-1], self.num_kv_heads, self.head_dim)
         self.cached_key, self.cached_value = Cache(jnp.zeros(shape, dtype)), Cache(jnp.zeros(shape, dtype))
         self.cache_index = Cache(jnp.array(0, jnp.int32))

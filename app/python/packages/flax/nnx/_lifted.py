@@ -148,7 +148,7 @@ def _set(variables, values):
             variable.value = value
 
 
-def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, transform_metadata=None, graph=None, graph_updates=None, **_):
+def vmap(f=None, *, in_axes=0, out_axes=0, axis_size=None, axis_name=None, transform_metadata=None, graph=None, graph_updates=None, spmd_axis_name=None):
     """jax.vmap of a function of objects."""
     if f is None:
         return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size, axis_name=axis_name, transform_metadata=transform_metadata)
@@ -228,7 +228,7 @@ class _Changes(Exception):
         self.numbers = numbers
 
 
-def scan(f=None, *, length=None, reverse=False, unroll=1, in_axes=(Carry, 0), out_axes=(Carry, 0), transform_metadata=None, graph=None, graph_updates=None, **_):
+def scan(f=None, *, length=None, reverse=False, unroll=1, in_axes=(Carry, 0), out_axes=(Carry, 0), transform_metadata=None, graph=None, graph_updates=None, _split_transpose=None):
     """jax.lax.scan of a function of objects: a variable is in each turn the slice of it along its axis, or is handed on."""
     if f is None:
         return functools.partial(scan, length=length, reverse=reverse, in_axes=in_axes, out_axes=out_axes, transform_metadata=transform_metadata)
@@ -359,7 +359,7 @@ def _lifted(functions, args, apply):
     return _given(found["leaves"], found["form"], outs)
 
 
-def cond(pred, true_fun, false_fun, *operands, **_):
+def cond(pred, true_fun, false_fun, *operands):
     return _lifted([true_fun, false_fun], operands, lambda pures, values, parts: jax.lax.cond(pred, *pures, values, parts))
 
 
@@ -374,7 +374,7 @@ def while_loop(cond_fun, body_fun, init_val):
     return _lifted([body_fun, cond_fun], (init_val,), apply)
 
 
-def fori_loop(lower, upper, body_fun, init_val, **_):
+def fori_loop(lower, upper, body_fun, init_val):
     def apply(pures, values, parts):
         return jax.lax.fori_loop(lower, upper, lambda i, carry: _at(pures[0], i)(*carry), (values, parts))
     number = {}
@@ -385,7 +385,7 @@ def fori_loop(lower, upper, body_fun, init_val, **_):
     return _lifted([lambda arg: body_fun(number["i"], arg)], (init_val,), apply)
 
 
-def remat(f=None, **_):
+def remat(f=None, *, prevent_cse=None, static_argnums=None, policy=None, graph=None, graph_updates=None):
     if f is None:
         return remat
     return f

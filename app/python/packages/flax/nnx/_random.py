@@ -148,7 +148,7 @@ def _while_it_runs(change):
     return decorator
 
 
-def split_rngs(node=None, /, *, splits, only=..., squeeze=False, **_):
+def split_rngs(node=None, /, *, splits, only=..., squeeze=False, graph=None):
     """Splits the keys of streams, in place: what comes back restores them. Without a node, for the arguments of a function while it runs."""
     if node is None:
         return _while_it_runs(lambda arguments: split_rngs(arguments, splits=splits, only=only, squeeze=squeeze))
@@ -162,7 +162,7 @@ def split_rngs(node=None, /, *, splits, only=..., squeeze=False, **_):
     return backups
 
 
-def fork_rngs(node=None, /, *, split=None, **_):
+def fork_rngs(node=None, /, *, split=None, graph=None):
     if node is None:
         return _while_it_runs(lambda arguments: fork_rngs(arguments, split=split))
     many = split if isinstance(split, dict) else {...: split}

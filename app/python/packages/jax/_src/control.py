@@ -140,7 +140,7 @@ def _check_scanned(xs, leaves):
         raise ValueError(f"scan got values with different leading axis sizes: {', '.join(str(leaf.shape[0]) for leaf in leaves)}.")
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1, **_):
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, _split_transpose=None):
     leaves, form = trees.tree_flatten(xs)
     leaves = [asarray(leaf) for leaf in leaves]
     if not callable(f):

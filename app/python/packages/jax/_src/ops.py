@@ -674,7 +674,7 @@ def _spelled(parts):
 
 
 @placeable
-def einsum(spec, *operands, precision=None, preferred_element_type=None, optimize="auto", **_):
+def einsum(spec, *operands, precision=None, preferred_element_type=None, optimize="auto", out_sharding=None):
     engine = dtypes.named(preferred_element_type) if preferred_element_type else None
     if not isinstance(spec, str):
         spec, operands = _spelled((spec, *operands))
@@ -1117,37 +1117,37 @@ class At:
         masked = self._masked(lambda x: change(x, values)) if not asarray(values).shape else None
         return masked if masked is not None else self._changed(values, combine, mode, is_unique)
 
-    def set(self, values, *, mode=None, out_sharding=None, wrap_negative_indices=True, **_):
+    def set(self, values, *, mode=None, out_sharding=None, wrap_negative_indices=True, indices_are_sorted=None, unique_indices=None):
         _refuse("jax.numpy.ndarray.at", {"wrap_negative_indices": None if wrap_negative_indices else False})
         return self._by(values, None, lambda x, v: broadcast_to(astype(v, x.engine_dtype), x.shape), mode, out_sharding)
 
-    def add(self, values, *, mode=None, out_sharding=None, **_):
+    def add(self, values, *, mode=None, out_sharding=None, indices_are_sorted=None, unique_indices=None, wrap_negative_indices=None):
         return self._by(values, "sum", add, mode, out_sharding)
 
-    def subtract(self, values, *, mode=None, out_sharding=None, **_):
+    def subtract(self, values, *, mode=None, out_sharding=None, indices_are_sorted=None, unique_indices=None, wrap_negative_indices=None):
         return self.add(negative(values), mode=mode, out_sharding=out_sharding)
 
-    def multiply(self, values, *, mode=None, out_sharding=None, unique_indices=False, **_):
+    def multiply(self, values, *, mode=None, out_sharding=None, unique_indices=False, indices_are_sorted=None, wrap_negative_indices=None):
         return self._by(values, "product", multiply, mode, out_sharding, unique_indices)
 
     mul = multiply
 
-    def divide(self, values, *, mode=None, unique_indices=False, **_):
+    def divide(self, values, *, mode=None, unique_indices=False, indices_are_sorted=None, out_sharding=None, wrap_negative_indices=None):
         return divide(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode, None, unique_indices))
 
-    def power(self, values, *, mode=None, unique_indices=False, **_):
+    def power(self, values, *, mode=None, unique_indices=False, indices_are_sorted=None, out_sharding=None, wrap_negative_indices=None):
         return power(self._array, At(ones_like(self._array), self._index)._by(values, "product", multiply, mode, None, unique_indices))
 
-    def max(self, values, *, mode=None, out_sharding=None, **_):
+    def max(self, values, *, mode=None, out_sharding=None, indices_are_sorted=None, unique_indices=None, wrap_negative_indices=None):
         return self._by(values, "max", maximum, mode, out_sharding)
 
-    def min(self, values, *, mode=None, out_sharding=None, **_):
+    def min(self, values, *, mode=None, out_sharding=None, indices_are_sorted=None, unique_indices=None, wrap_negative_indices=None):
         return self._by(values, "min", minimum, mode, out_sharding)
 
-    def apply(self, function, *, mode=None, **_):
+    def apply(self, function, *, mode=None, indices_are_sorted=None, unique_indices=None, wrap_negative_indices=None):
         return self.set(function(self.get(mode=mode)), mode=mode)
 
-    def get(self, *, mode=None, fill_value=None, out_sharding=None, **_):
+    def get(self, *, mode=None, fill_value=None, out_sharding=None, indices_are_sorted=None, unique_indices=None, wrap_negative_indices=None):
         return placeable(getitem)(self._array, self._index, mode, fill_value, out_sharding=out_sharding)
 
 

@@ -142,7 +142,7 @@ class Jitted:
     """A function that is traced once for each form and type of its arguments, and runs as one program."""
 
     def __init__(self, function, in_shardings=None, out_shardings=None, static_argnums=(), static_argnames=(), donate_argnums=(),
-                 donate_argnames=(), keep_unused=False, inline=False, **_):
+                 donate_argnames=(), keep_unused=False, inline=False):
         functools.update_wrapper(self, function, updated=())
         def numbers(given):
             return (given,) if isinstance(given, int) else tuple(given or ())
@@ -591,7 +591,14 @@ class Compiled:
         return self._lowered._called(args, kwargs)
 
 
+_HARMLESS = ("device", "backend", "abstracted_axes", "compiler_options")  # options of jit that change no value
+
+
 def jit(function=None, **options):
+    options = {name: value for name, value in options.items() if name not in _HARMLESS}
+    for name in options:
+        if name not in inspect.signature(Jitted).parameters:
+            raise TypeError(f"jit() got an unexpected keyword argument '{name}'")
     if function is None:
         return functools.partial(jit, **options)
     return Jitted(function, **options)
@@ -602,7 +609,7 @@ def jit(function=None, **options):
 class ShapeDtypeStruct:
     """The type of an array, without its values."""
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, **_):
+    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, vma=None, is_ref=False):
         is_key = str(dtype) == "key<fry>"
         self.shape, self.engine_dtype = tuple(shape), "key<fry>" if is_key else dtypes.named(dtype)
         self.dtype, self.sharding, self.weak_type = dtype if is_key else dtypes.shown(self.engine_dtype), sharding, weak_type
@@ -689,7 +696,7 @@ def _no_ref_for_grad(leaves, name):
                         f"{name}'s argnums are fine: they are treated as plumbing, and are not differentiated.)")
 
 
-def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, **_):
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, *, reduce_axes=None):
     @functools.wraps(fun)
     def differentiated(*args, **kwargs):
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
@@ -1214,7 +1221,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
     return mapped
 
 
-def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_broadcasted_argnums=(), donate_argnums=(), **_):
+def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, devices=None, static_broadcasted_argnums=(), donate_argnums=(), backend=None, axis_size=None, global_arg_shapes=None):
     """One example for each device: shard_map over a mesh of one axis, whose pieces lose their leading dimension."""
     name = axis_name or "pmap"
     static = {static_broadcasted_argnums} if isinstance(static_broadcasted_argnums, int) else set(static_broadcasted_argnums or ())

@@ -108,7 +108,7 @@ def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, r
                                 preferred_element_type=preferred_element_type)
 
 
-def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None, transpose_kernel=False, precision=None, **_):
+def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None, transpose_kernel=False, precision=None, *, preferred_element_type=None, use_consistent_padding=None):
     """The convolution of what `strides` spread apart, padded so that SAME gives size times stride."""
     lhs, rhs = asarray(lhs), asarray(rhs)
     space = lhs.ndim - 2
@@ -140,7 +140,7 @@ def reduce_window(operand, init_value, computation, window_dimensions, window_st
     return functools.reduce(computation, _windows(x, 0, sizes, strides, dilation), ops.asarray(init_value, x.engine_dtype))
 
 
-def convolve(a, v, mode="full", precision=None, **_):
+def convolve(a, v, mode="full", precision=None, *, preferred_element_type=None):
     """Of two vectors, as numpy.convolve."""
     (a, v), _ = ops.together(a, v)
     a, v = (one if dtypes.is_inexact(one.engine_dtype) else astype(one, dtypes.default("f32")) for one in (a, v))

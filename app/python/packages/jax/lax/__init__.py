@@ -173,7 +173,7 @@ def collapse(x, start_dimension, stop_dimension=None):
     return reshape(x, (*x.shape[:start], -1, *x.shape[stop:]))
 
 
-def broadcast(x, sizes, **_):
+def broadcast(x, sizes, *, out_sharding=None):
     x = _asarray(x)
     return broadcast_to(x, tuple(sizes) + x.shape)
 
@@ -182,7 +182,7 @@ def expand_dims(x, dimensions):  # noqa: F811
     return _ops.expand_dims(x, tuple(dimensions) if isinstance(dimensions, (list, tuple)) else (dimensions,))
 
 
-def full(shape, fill_value, dtype=None, **_):
+def full(shape, fill_value, dtype=None, *, sharding=None):
     return _ops.full(shape, fill_value, None if dtype is None else _named(dtype))
 
 
@@ -309,7 +309,7 @@ def _reduction(kind):
 reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or = map(_reduction, ("sum", "product", "max", "min", "and", "or"))
 
 
-def reduce(operands, init_values, computation, dimensions, **_):
+def reduce(operands, init_values, computation, dimensions, *, out_sharding=None):
     """All elements along dimensions, put together two by two."""
     x = _ops.moveaxis(operands, tuple(dimensions), tuple(range(builtins.len(dimensions))))
     x = reshape(x, (-1,) + x.shape[builtins.len(dimensions):])
@@ -346,7 +346,7 @@ def igammac(a, x):
 
 
 
-def dot_general(x, y, dimension_numbers, precision=None, preferred_element_type=None, **_):
+def dot_general(x, y, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
     contracting, batch = dimension_numbers
     return _ops.dot_general(x, y, contracting, batch, preferred_element_type and _named(preferred_element_type), precision)
 
@@ -473,7 +473,7 @@ def broadcast_shapes(*shapes):
     return of(*shapes)
 
 
-def approx_min_k(operand, k, reduction_dimension=-1, **_):
+def approx_min_k(operand, k, reduction_dimension=-1, *, recall_target=None, reduction_input_size_override=None, aggregate_to_topk=None):
     least, places = top_k(_ops.negative(_asarray(operand)), k, axis=reduction_dimension)
     return _ops.negative(least), places
 
@@ -496,7 +496,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     return _pairs(padding, in_shape, window_shape, window_strides)
 
 
-def approx_max_k(operand, k, reduction_dimension=-1, **_):
+def approx_max_k(operand, k, reduction_dimension=-1, *, recall_target=None, reduction_input_size_override=None, aggregate_to_topk=None):
     return top_k(operand, k, axis=reduction_dimension)
 
 

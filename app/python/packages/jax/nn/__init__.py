@@ -81,7 +81,7 @@ def logsumexp(x, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     return (made, sign) if return_sign else made
 
 
-def softmax(x, axis=-1, where=None, **_):
+def softmax(x, axis=-1, where=None, *, initial=None):
     from ..lax import stop_gradient
     x = _asarray(x)
     x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))
@@ -91,7 +91,7 @@ def softmax(x, axis=-1, where=None, **_):
     return made if where is None else _ops.where(where, made, 0)
 
 
-def log_softmax(x, axis=-1, where=None, **_):
+def log_softmax(x, axis=-1, where=None, *, initial=None):
     from ..lax import stop_gradient
     x = _asarray(x)
     x = x if _dtypes.is_inexact(x.engine_dtype) else _ops.astype(x, _dtypes.default("f32"))

@@ -116,7 +116,7 @@ def isdtype(dtype, kind):
 
 # ---- making
 
-def asarray(a, dtype=None, order=None, *, copy=None, device=None, **_):
+def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     is_weak = dtype is None and isinstance(a, (builtins.int, builtins.float, builtins.complex)) and not isinstance(a, (builtins.bool, np.generic))
     engine = _engine(dtype)
     _dtypes.check_integers(a, engine)
@@ -136,7 +136,7 @@ def array(object, dtype=None, copy=True, order=None, ndmin=0, *, device=None, ou
     return made
 
 
-def copy(x, **_):
+def copy(x, *, order=None):
     return _ops.bind("optimization_barrier", _asarray(x))
 
 
@@ -149,17 +149,17 @@ def _float(dtype):
 
 
 @_ops.placeable
-def zeros(shape, dtype=None, *, device=None, **_):
+def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     return _placed(_ops.full(shape, 0, _float(dtype)), device)
 
 
 @_ops.placeable
-def ones(shape, dtype=None, *, device=None, **_):
+def ones(shape, dtype=None, *, device=None, out_sharding=None):
     return _placed(_ops.full(shape, 1, _float(dtype)), device)
 
 
 @_ops.placeable
-def full(shape, fill_value, dtype=None, *, device=None, **_):
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     fill = _asarray(fill_value)
     fill = fill if dtype is None else _ops.astype(fill, _engine(dtype))
     weak = fill.weak_type
@@ -179,7 +179,7 @@ def _placed(x, target):
 
 
 def _like(value):
-    def function(a, dtype=None, shape=None, *, device=None, **_):
+    def function(a, dtype=None, shape=None, *, device=None, out_sharding=None):
         a = a if hasattr(a, "engine_dtype") else _asarray(a)
         made = _ops.full(a.shape if shape is None else shape, value, _engine(dtype) or a.engine_dtype)
         made.weak_type = a.weak_type and dtype is None
@@ -192,7 +192,7 @@ zeros_like.__name__, ones_like.__name__ = "zeros_like", "ones_like"
 empty_like = zeros_like
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None, **_):
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     a = a if hasattr(a, "engine_dtype") else _asarray(a)
     engine = _engine(dtype) or a.engine_dtype
     fill = _ops.astype(fill_value, engine)
@@ -203,7 +203,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, **_):
 
 
 @_ops.placeable
-def arange(start, stop=None, step=None, dtype=None, *, device=None, **_):
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
     return _placed(_ops.arange(start, stop, step, _engine(dtype)), device)
 
 
@@ -421,7 +421,7 @@ def printoptions(*args, **kwargs):
 set_printoptions, get_printoptions = np.set_printoptions, np.get_printoptions
 
 
-def save(file, x, **_):
+def save(file, x, *, allow_pickle=None, fix_imports=None):
     np.save(file, np.asarray(x))
 
 

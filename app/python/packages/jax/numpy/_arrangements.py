@@ -176,7 +176,7 @@ def rot90(x, k=1, axes=(0, 1)):
     return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b) if k == 3 else x
 
 
-def repeat(x, repeats, axis=None, *, total_repeat_length=None, **_):
+def repeat(x, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
     x = asarray(x)
     x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
     if isinstance(repeats, (int, np.integer)):
@@ -286,7 +286,7 @@ def pad(x, width, mode="constant", constant_values=0, *, stat_length=None, end_v
     return x
 
 
-def insert(x, index, values, axis=None, **_):
+def insert(x, index, values, axis=None):
     """Source of the texts: jax-ml/jax, jax/_src/numpy/lax_numpy.py (insert)."""
     x, values = asarray(x), asarray(values)
     x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
@@ -310,7 +310,7 @@ def insert(x, index, values, axis=None, **_):
     return made.at[(*front, kept)].set(x).at[(*front, added)].set(values)
 
 
-def delete(x, index, axis=None, **_):
+def delete(x, index, axis=None, *, assume_unique_indices=None):
     x = asarray(x)
     x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
     kept = np.delete(np.arange(x.shape[axis], dtype=np.int32), _known(index, "delete") if not isinstance(index, (int, slice)) else index)
@@ -325,7 +325,7 @@ def _by_numpy(function, name, *args, **kwargs):
 
 # ---- diagonals and triangles
 
-def eye(N, M=None, k=0, dtype=None, **_):
+def eye(N, M=None, k=0, dtype=None, *, device=None, out_sharding=None):
     shape = (int(N), int(N if M is None else M))
     made = equal(add(ops.iota("i32", shape, 0), k), ops.iota("i32", shape, 1))
     return astype(made, dtypes.default("f32") if dtype is None else dtypes.named(dtype))
@@ -919,7 +919,7 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
     return unique(concatenate([ravel(ar1), ravel(ar2)], 0), size=size, fill_value=fill_value)
 
 
-def isin(x, values, assume_unique=False, invert=False, **_):
+def isin(x, values, assume_unique=False, invert=False, *, method=None):
     found = ops.reduce("or", equal(expand_dims(asarray(x), -1), ravel(values)), -1)
     return logical_not(found) if invert else found
 

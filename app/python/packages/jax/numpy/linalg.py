@@ -287,8 +287,10 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
     return _svd(a) if not full_matrices or a.shape[-1] == a.shape[-2] else _whole_svd(a)
 
 
-def matrix_rank(a, rtol=None, **_):
-    a = _matrix(a)
+def matrix_rank(a, rtol=None, *, hermitian=False, tol=None):
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
+    a, rtol = _matrix(a), tol if rtol is None else rtol
     s = svdvals(a)
     least = max(a.shape[-2:]) * float(np.finfo(dtypes.shown(s.engine_dtype)).eps) if rtol is None else rtol
     return ops.sum_(astype(ops.greater(s, multiply(least, s[..., :1])), "i32"), -1)

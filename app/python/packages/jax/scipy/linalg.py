@@ -17,11 +17,11 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     return _linalg.cholesky(a, upper=not lower)
 
 
-def cho_factor(a, lower=False, **_):
+def cho_factor(a, lower=False, *, overwrite_a=None, check_finite=None):
     return cholesky(a, lower), lower
 
 
-def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **_):
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, *, overwrite_b=None, debug=None, check_finite=None):
     a, b = _asarray(a), _asarray(b)
     if trans not in (0, "N", 1, "T", 2, "C"):
         raise ValueError(f"Invalid 'trans' value {trans}")
@@ -35,13 +35,13 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **_):
     return made[..., 0] if is_vector else made
 
 
-def cho_solve(c_and_lower, b, **_):
+def cho_solve(c_and_lower, b, *, overwrite_b=None, check_finite=None):
     factor, lower = c_and_lower
     first = solve_triangular(factor, b, trans=0 if lower else 2, lower=lower)
     return solve_triangular(factor, first, trans=2 if lower else 0, lower=lower)
 
 
-def solve(a, b, lower=False, assume_a="gen", **_):
+def solve(a, b, lower=False, assume_a="gen", *, overwrite_a=None, overwrite_b=None, debug=None, check_finite=None):
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
     return cho_solve(cho_factor(a, lower), b) if assume_a == "pos" else _linalg.solve(a, b)
@@ -56,7 +56,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     return (made[1],) if mode == "r" else tuple(made)
 
 
-def svd(a, full_matrices=True, compute_uv=True, **_):
+def svd(a, full_matrices=True, compute_uv=True, *, overwrite_a=None, check_finite=None, lapack_driver=None):
     made = _linalg.svd(a, full_matrices, compute_uv)
     return tuple(made) if compute_uv else made
 
@@ -68,7 +68,7 @@ def eigh(a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite
     return _linalg.eigvalsh(a, "L" if lower else "U") if eigvals_only else tuple(_linalg.eigh(a, "L" if lower else "U"))
 
 
-def lu(a, permute_l=False, **_):
+def lu(a, permute_l=False, *, overwrite_a=None, check_finite=None):
     from ..numpy import eye, take_along_axis, tril, triu
     packed, order, _ = _linalg.lu(a)
     rows, columns = packed.shape[-2:]
