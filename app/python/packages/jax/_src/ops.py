@@ -674,7 +674,7 @@ def _spelled(parts):
 
 
 @placeable
-def einsum(spec, *operands, precision=None, preferred_element_type=None, optimize="auto", out_sharding=None):
+def einsum(spec, *operands, precision=None, preferred_element_type=None, optimize="auto"):
     engine = dtypes.named(preferred_element_type) if preferred_element_type else None
     if not isinstance(spec, str):
         spec, operands = _spelled((spec, *operands))

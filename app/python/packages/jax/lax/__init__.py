@@ -173,7 +173,8 @@ def collapse(x, start_dimension, stop_dimension=None):
     return reshape(x, (*x.shape[:start], -1, *x.shape[stop:]))
 
 
-def broadcast(x, sizes, *, out_sharding=None):
+@_ops.placeable
+def broadcast(x, sizes):
     x = _asarray(x)
     return broadcast_to(x, tuple(sizes) + x.shape)
 
@@ -183,7 +184,7 @@ def expand_dims(x, dimensions):  # noqa: F811
 
 
 def full(shape, fill_value, dtype=None, *, sharding=None):
-    return _ops.full(shape, fill_value, None if dtype is None else _named(dtype))
+    return _ops.placeable(_ops.full)(shape, fill_value, None if dtype is None else _named(dtype), out_sharding=sharding)
 
 
 def zeros_like_array(x):
@@ -309,7 +310,8 @@ def _reduction(kind):
 reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or = map(_reduction, ("sum", "product", "max", "min", "and", "or"))
 
 
-def reduce(operands, init_values, computation, dimensions, *, out_sharding=None):
+@_ops.placeable
+def reduce(operands, init_values, computation, dimensions):
     """All elements along dimensions, put together two by two."""
     x = _ops.moveaxis(operands, tuple(dimensions), tuple(range(builtins.len(dimensions))))
     x = reshape(x, (-1,) + x.shape[builtins.len(dimensions):])
@@ -346,7 +348,8 @@ def igammac(a, x):
 
 
 
-def dot_general(x, y, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
+@_ops.placeable
+def dot_general(x, y, dimension_numbers, precision=None, preferred_element_type=None):
     contracting, batch = dimension_numbers
     return _ops.dot_general(x, y, contracting, batch, preferred_element_type and _named(preferred_element_type), precision)
 
@@ -363,6 +366,7 @@ def broadcast_in_dim(x, shape, broadcast_dimensions):
     return _bind("broadcast_in_dim", x, shape=shape, dims=dims)
 
 
+@_ops.placeable
 def broadcasted_iota(dtype, shape, dimension):
     """Source of the text: jax-ml/jax, jax/_src/lax/lax.py (_iota_abstract_eval)."""
     if not 0 <= dimension < len(shape):

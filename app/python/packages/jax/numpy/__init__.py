@@ -116,7 +116,8 @@ def isdtype(dtype, kind):
 
 # ---- making
 
-def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
+@_ops.placeable
+def asarray(a, dtype=None, order=None, *, copy=None, device=None):
     is_weak = dtype is None and isinstance(a, (builtins.int, builtins.float, builtins.complex)) and not isinstance(a, (builtins.bool, np.generic))
     engine = _engine(dtype)
     _dtypes.check_integers(a, engine)
@@ -126,13 +127,11 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
     return _placed(made, device)
 
 
-def array(object, dtype=None, copy=True, order=None, ndmin=0, *, device=None, out_sharding=None):
+@_ops.placeable
+def array(object, dtype=None, copy=True, order=None, ndmin=0, *, device=None):
     made = asarray(object, dtype, device=device)
     if ndmin > made.ndim:
         made = reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
-    if out_sharding is not None:
-        from .._src.transforms import with_sharding_constraint
-        made = with_sharding_constraint(made, out_sharding)
     return made
 
 
@@ -149,17 +148,17 @@ def _float(dtype):
 
 
 @_ops.placeable
-def zeros(shape, dtype=None, *, device=None, out_sharding=None):
+def zeros(shape, dtype=None, *, device=None):
     return _placed(_ops.full(shape, 0, _float(dtype)), device)
 
 
 @_ops.placeable
-def ones(shape, dtype=None, *, device=None, out_sharding=None):
+def ones(shape, dtype=None, *, device=None):
     return _placed(_ops.full(shape, 1, _float(dtype)), device)
 
 
 @_ops.placeable
-def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
+def full(shape, fill_value, dtype=None, *, device=None):
     fill = _asarray(fill_value)
     fill = fill if dtype is None else _ops.astype(fill, _engine(dtype))
     weak = fill.weak_type
@@ -179,7 +178,8 @@ def _placed(x, target):
 
 
 def _like(value):
-    def function(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+    @_ops.placeable
+    def function(a, dtype=None, shape=None, *, device=None):
         a = a if hasattr(a, "engine_dtype") else _asarray(a)
         made = _ops.full(a.shape if shape is None else shape, value, _engine(dtype) or a.engine_dtype)
         made.weak_type = a.weak_type and dtype is None
@@ -192,7 +192,8 @@ zeros_like.__name__, ones_like.__name__ = "zeros_like", "ones_like"
 empty_like = zeros_like
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
+@_ops.placeable
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None):
     a = a if hasattr(a, "engine_dtype") else _asarray(a)
     engine = _engine(dtype) or a.engine_dtype
     fill = _ops.astype(fill_value, engine)
@@ -203,7 +204,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
 
 
 @_ops.placeable
-def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+def arange(start, stop=None, step=None, dtype=None, *, device=None):
     return _placed(_ops.arange(start, stop, step, _engine(dtype)), device)
 
 

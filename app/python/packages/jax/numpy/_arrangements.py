@@ -176,7 +176,8 @@ def rot90(x, k=1, axes=(0, 1)):
     return swapaxes(flip(x, b), a, b) if k == 1 else flip(swapaxes(x, a, b), b) if k == 3 else x
 
 
-def repeat(x, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
+@ops.placeable
+def repeat(x, repeats, axis=None, *, total_repeat_length=None):
     x = asarray(x)
     x, axis = (ravel(x), 0) if axis is None else (x, ops.dimension(axis, x.ndim))
     if isinstance(repeats, (int, np.integer)):
@@ -325,7 +326,8 @@ def _by_numpy(function, name, *args, **kwargs):
 
 # ---- diagonals and triangles
 
-def eye(N, M=None, k=0, dtype=None, *, device=None, out_sharding=None):
+@ops.placeable
+def eye(N, M=None, k=0, dtype=None, *, device=None):
     shape = (int(N), int(N if M is None else M))
     made = equal(add(ops.iota("i32", shape, 0), k), ops.iota("i32", shape, 1))
     return astype(made, dtypes.default("f32") if dtype is None else dtypes.named(dtype))
