@@ -22,13 +22,34 @@ std::string axesKey(const AxisRefs& axes)
     return text;
 }
 
+namespace {
+
+/// A table that sends each part of a sum over these axes to where it is the same part, and all parts of one sum to one place.
+bool keepsParts(const std::vector<std::int64_t>& sources, const AxisRefs& partial, const Mesh& mesh)
+{
+    const std::vector<std::int64_t> partOf = shardIndices(partial, mesh);
+    const std::vector<std::int64_t> restOf = shardIndices(unusedAxes(partial, mesh), mesh);
+    std::unordered_map<std::int64_t, std::int64_t> senders; // by the receivers' place; -1: none
+    for (std::size_t receiver = 0; receiver < sources.size(); ++receiver) {
+        const auto sender = static_cast<std::size_t>(sources[receiver]);
+        const std::int64_t from = sources[receiver] < 0 ? -1 : restOf[sender];
+        if ((from >= 0 && partOf[sender] != partOf[receiver]) || senders.emplace(restOf[receiver], from).first->second != from)
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+
 /// An exchange of pieces that a manual computation says: the value of each device is another one than before, and varies with the device.
 std::optional<Standing> exchangedPieces(
     Site& site, const BodyCollective& collective, const std::optional<AxisRefs>& axes, std::size_t operandIndex)
 {
     Framed operand = framed(site, operandIndex);
     const Mesh& mesh = site.walk.mesh();
-    if (!operand.partial.empty())
+    const bool passes = operand.partial.empty()
+        || (collective.kind == OpKind::CollectivePermute && keepsParts(collective.sources, operand.partial, mesh));
+    if (!passes)
         return site.refuse("it exchanges pieces of a partial result");
     const auto computed = [&] {
         const std::vector<std::int32_t> axesOf = axesTouched(collective, mesh);
@@ -72,7 +93,10 @@ std::optional<Standing> exchangedPieces(
                                        joins ? collective.join : 0, axes ? axesKey(*axes) : fmt::format("{}", collective.groups),
                                        site.walk.globals.listText(collective.sources), operand.text()),
             shape, site.dtype(), varies);
-    return standingOf(global, shape, operand.dims, site.localResult(operandIndex), operand.mesh);
+    Standing made = standingOf(global, shape, operand.dims, site.localResult(operandIndex), operand.mesh);
+    made.partial = operand.partial;
+    made.kind = operand.kind;
+    return made;
 }
 
 namespace {

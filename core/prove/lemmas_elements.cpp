@@ -124,8 +124,8 @@ std::optional<Standing> randomBitsLemma(Site& site, std::size_t)
         dims.push_back(made->dims[dim]);
     }
     GlobalValues& globals = site.walk.globals;
-    const std::string elements = fmt::format(
-        "random bits {} {} {} {}", bits.partitionable, dtypeName(bits.type.dtype), elementCount(whole), key.text());
+    const std::string elements
+        = fmt::format("random bits {} {} {} {}", bits.partitionable, dtypeName(bits.type.dtype), elementCount(whole), key.text());
     const GlobalId global
         = globals.number(fmt::format("reshape {} {}", whole, elements), whole, bits.type.dtype, globals[key.global].varies);
     globals[global].reshaped = elements;

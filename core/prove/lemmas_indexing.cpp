@@ -339,11 +339,15 @@ std::optional<Standing> scattered(Site& site, std::size_t result, const Standing
             return site.refuse(fmt::format("its updates end in padding along dimension {}", to));
         spread.insert(spread.end(), updates.dims[to].axes.begin(), updates.dims[to].axes.end());
     }
+    if (scatter->combiner && arrays == 1 && updates.kind == *scatter->combiner) // each device adds its part of them
+        spread.insert(spread.end(), updates.partial.begin(), updates.partial.end());
+    else if (std::ranges::any_of(allUpdates, [](const Framed& array) { return !array.partial.empty(); }))
+        return site.refuse("its updates are a partial result");
     spread = canonicalSet(spread);
     std::uint64_t varies = site.walk.globals[indices.global].varies;
     for (std::size_t i = 0; i < arrays; ++i) {
-        if (!allUpdates[i].partial.empty() || (arrays > 1 && !allOperands[i].partial.empty()))
-            return site.refuse("its updates, or one of several operands, are a partial result");
+        if (arrays > 1 && !allOperands[i].partial.empty())
+            return site.refuse("one of several operands is a partial result");
         varies |= site.walk.globals[allOperands[i].global].varies | site.walk.globals[allUpdates[i].global].varies;
     }
     if (!spread.empty() && !scatter->combiner)

@@ -13,7 +13,8 @@ namespace {
 
 void append(AxisRefs& all, const AxisRefs& more)
 {
-    all.insert(all.end(), more.begin(), more.end());
+    for (const AxisRef& axis : more)
+        appendMerging(all, axis);
 }
 
 } // namespace
