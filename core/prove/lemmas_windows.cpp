@@ -441,7 +441,8 @@ std::vector<std::int64_t> piecesFrom(
     return from;
 }
 
-/// `piecesFrom` of the pieces along `axes`, which are those of dimension `dim`, beside the standing's other dimensions and what devices differ in.
+/// `piecesFrom` of the pieces along `axes`, which are those of dimension `dim`, beside the standing's other dimensions, what devices differ in, and the parts
+/// of sums.
 const std::vector<std::int64_t>& piecesFrom(const Walk& walk, const std::vector<std::int64_t>& sources, const Standing& standing,
     std::optional<std::size_t> dim, const AxisRefs& axes)
 {
@@ -460,6 +461,8 @@ const std::vector<std::int64_t>& piecesFrom(const Walk& walk, const std::vector<
         if (variesAlong(walk, standing.global, {wholeAxis(mesh, axis)}))
             add({wholeAxis(mesh, axis)});
     }
+    if (!standing.isWhole())
+        add(standing.partial);
     return walk.ofTable(sources, std::move(question), [&] { return piecesFrom(sources, axes, others, mesh); });
 }
 
@@ -482,7 +485,9 @@ Standings permutedWindows(const Walk& walk, const Op& op)
         for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
             const Standing standing = placed(walk, op.operands[0], whole, dim);
             const StandingDim& along = standing.dims[dim];
-            if (!isSplit(along) || along.axes.empty() || !hasPlace(walk, standing, dim, local[dim]))
+            Standing total = standing;
+            total.partial.clear();
+            if (!isSplit(along) || along.axes.empty() || !hasPlace(walk, total, dim, local[dim]))
                 continue;
             const std::vector<std::int64_t>& from = piecesFrom(walk, sources, standing, dim, along.axes);
             if (from.empty())
