@@ -244,6 +244,15 @@ struct FaultyPair {
     "tensor<" to "xf32>\nreturn %0 : tensor<" to "xf32>"
 
 constexpr FaultyPair kPairs[] = {
+    {"random bits of another shape, of another key",
+        "(%k: tensor<2xui32> " A("{}") ", %l: tensor<2xui32> " A("{}") ") -> (tensor<8x4xui32> " A("{\"d\"}, {}") ")",
+        "%0 = stablehlo.custom_call @meshwright.random_bits(%k) {mw.partitionable = true} : (tensor<2xui32>) -> "
+        "tensor<8x4xui32>\nreturn %0 : tensor<8x4xui32>",
+        "(%k: tensor<2xui32> " A("{}") ", %l: tensor<2xui32> " A("{}") ") -> (tensor<4x4xui32> " A("{\"d\"}, {}") ")",
+        "%0 = stablehlo.custom_call @meshwright.random_bits(%k) {mw.partitionable = true, sdy.sharding = "
+        "#sdy.sharding_per_value<[<@mesh, [{\"d\"}, {}, {}]>]>} : (tensor<2xui32>) -> tensor<1x4x4xui32>\n"
+        "%1 = stablehlo.reshape %0 " S("{\"d\"}, {}") " : (tensor<1x4x4xui32>) -> tensor<4x4xui32>\nreturn %1 : tensor<4x4xui32>",
+        "random_bits(%k)", "random_bits(%l)", "random_bits"},
     {"row-parallel product that is not reduced",
         "(%x: tensor<8x16xf32> " A("{}, {\"t\"}") ", %w: tensor<16x4xf32> " A("{\"t\"}, {}") ") -> (tensor<8x4xf32> " A(
             "{}, {}") ")",
@@ -1159,30 +1168,33 @@ Program programOf(const char* mesh, const char* signature, const std::string& op
 
 namespace {
 
-/// Attention and its derivative, whose sequences of 8 lie on four devices; keys and values go round.
-Program ringProgram(const char* type)
+/// Attention and its derivative, whose sequences of 8 lie on four devices; keys and values go round. `sharesKeys`: two devices have one head each of
+/// those that share keys and values, so that the cotangents of these are parts of sums.
+Program ringProgram(const char* type, bool sharesKeys)
 {
     const std::string t = type;
     const auto attributes = std::string(" {causal = true, context = \"ring\", operand_type = f32, scale = 5.0e-1 : f64, "
                                         "segmented = false, softcap = 0.0e+0 : f64, "
                                         "windowed = false, sdy.sharding = #sdy.sharding_per_value<[");
-    const std::string split5 = "<@mesh, [{}, {\"d\"}, {}, {}, {}]>";
+    const std::string split5 = sharesKeys ? "<@mesh, [{}, {\"d\"}, {}, {\"h\"}, {}]>" : "<@mesh, [{}, {\"d\"}, {}, {}, {}]>";
     const std::string split4 = "<@mesh, [{}, {\"d\"}, {}, {}]>";
-    const std::string q = "tensor<1x8x2x1x2x" + t + ">";
-    const std::string k = "tensor<1x8x2x2x" + t + ">";
-    const std::string rows = "tensor<1x8x2x1xf32>";
+    const std::string splitRows = sharesKeys ? "<@mesh, [{}, {\"d\"}, {}, {\"h\"}]>" : split4;
+    const std::string heads = sharesKeys ? "1x2" : "2x1"; // of keys, and of queries for each
+    const std::string q = "tensor<1x8x" + heads + "x2x" + t + ">";
+    const std::string k = "tensor<1x8x" + heads.substr(0, 1) + "x2x" + t + ">";
+    const std::string rows = "tensor<1x8x" + heads + "xf32>";
     const std::string five = " {sdy.sharding = #sdy.sharding" + split5 + "}";
     const std::string four = " {sdy.sharding = #sdy.sharding" + split4 + "}";
     const std::string ops = "%p = stablehlo.iota dim = 0 : tensor<8xi32>\n%i = stablehlo.iota dim = 0 : tensor<8xi32>\n"
                             "%r:2 = \"mw.attention\"(%q, %k, %v, %p, %i)"
-        + attributes + split5 + ", " + split4 + "]>} : (" + q + ", " + k + ", " + k + ", tensor<8xi32>, tensor<8xi32>) -> (" + q
-        + ", " + rows + ")\n%g:3 = \"mw.attention_grad\"(%q, %k, %v, %p, %i, %r#0, %r#1, %c)" + attributes + split5 + ", "
+        + attributes + split5 + ", " + splitRows + "]>} : (" + q + ", " + k + ", " + k + ", tensor<8xi32>, tensor<8xi32>) -> ("
+        + q + ", " + rows + ")\n%g:3 = \"mw.attention_grad\"(%q, %k, %v, %p, %i, %r#0, %r#1, %c)" + attributes + split5 + ", "
         + split4 + ", " + split4 + "]>} : (" + q + ", " + k + ", " + k + ", tensor<8xi32>, tensor<8xi32>, " + q + ", " + rows
         + ", " + q + ") -> (" + q + ", " + k + ", " + k + ")\nreturn %r#0, %g#0, %g#1, %g#2 : " + q + ", " + q + ", " + k + ", "
         + k;
     const std::string signature = "(%q: " + q + five + ", %k: " + k + four + ", %v: " + k + four + ", %c: " + q + five + ") -> ("
         + q + five + ", " + q + five + ", " + k + four + ", " + k + four + ")";
-    return programOf("\"d\"=4", signature.c_str(), ops);
+    return programOf(sharesKeys ? "\"d\"=4, \"h\"=2" : "\"d\"=4", signature.c_str(), ops);
 }
 
 /// The ops of a kind, in their order.
@@ -1201,20 +1213,23 @@ std::vector<OpId> opsOf(const Function& function, OpKind kind)
 void TestProve::faultyRingsAreRejected_data()
 {
     QTest::addColumn<QString>("type");
+    QTest::addColumn<bool>("sharesKeys");
     QTest::addColumn<QString>("fault");
-    for (const char* type : {"f32", "bf16"}) {
+    for (const auto& [type, sharesKeys] : {std::pair{"f32", false}, {"bf16", false}, {"f32", true}}) {
         for (const char* fault : {"", "the same keys twice", "keys of one part with values of another", "positions of other keys",
                  "statistics of an earlier part", "a part less", "keys that go the other way", "cotangents that stay away",
                  "a part of a gradient twice"})
-            QTest::addRow("%s: %s", type, *fault == '\0' ? "right" : fault) << QString(type) << QString(fault);
+            QTest::addRow("%s%s: %s", type, sharesKeys ? ", shared keys" : "", *fault == '\0' ? "right" : fault)
+                << QString(type) << sharesKeys << QString(fault);
     }
 }
 
 void TestProve::faultyRingsAreRejected()
 {
     QFETCH(QString, type);
+    QFETCH(bool, sharesKeys);
     QFETCH(QString, fault);
-    auto made = propagateAndPartition(ringProgram(qPrintable(type)));
+    auto made = propagateAndPartition(ringProgram(qPrintable(type), sharesKeys));
     QVERIFY2(made, made ? "" : made.error().front().message.c_str());
     Function& device = made->device.stages.front().functions.front().function;
     const std::vector<OpId> parts = opsOf(device, OpKind::Attention);

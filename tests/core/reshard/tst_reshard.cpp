@@ -83,6 +83,7 @@ class TestReshard : public QObject {
 private Q_SLOTS:
     void sequence_data();
     void sequence();
+    void gatheredPartsAreOneAxis();
     void shardySequence_data();
     void shardySequence();
     void neverCostsMoreThanShardy_data();
@@ -166,6 +167,16 @@ void TestReshard::sequence()
     const ReshardPlan plan = planReshard(
         shape, 4, layoutFrom(from.toStdString(), devices), layoutFrom(to.toStdString(), devices), devices, BytesThenStepsCost());
     QCOMPARE(QString::fromStdString(stepNames(plan)), steps);
+}
+
+/// Parts of one axis that split two dimensions are the axis where both are gathered.
+void TestReshard::gatheredPartsAreOneAxis()
+{
+    const Mesh mesh = meshFrom("x=4");
+    const TensorSharding from = valueOf(parseShardy("[{\"x\":(1)2}, {\"x\":(2)2}]", mesh));
+    const ReshardPlan plan = planReshard({16, 8}, 4, from, TensorSharding::replicatedOf(2), mesh, BytesThenStepsCost());
+    QCOMPARE(plan.steps.size(), std::size_t{1});
+    QCOMPARE(plan.steps.front().attributes.axes, AxisRefs{wholeAxis(mesh, 0)});
 }
 
 /// Partial sums and axes cut in ways that no grid has, of which the golden cases say nothing.

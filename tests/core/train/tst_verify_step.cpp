@@ -34,6 +34,8 @@ private Q_SLOTS:
     void madeOfOtherResults();
     void errorsThatGrow_data();
     void errorsThatGrow();
+    void decisionsThatRoundingTurns_data();
+    void decisionsThatRoundingTurns();
 };
 
 namespace {
@@ -373,6 +375,40 @@ void TestVerifyStep::errorsThatGrow()
         QVERIFY2(outcome.front().passed == passed,
             qPrintable(QString("seed %1: %2 of %3").arg(seed).arg(outcome.front().shardedError).arg(outcome.front().tolerance)));
     }
+}
+
+void TestVerifyStep::decisionsThatRoundingTurns_data()
+{
+    constexpr double kNear = 1.0 - 0.9 / 512.0; // bf16 has 1 for it
+    QTest::addColumn<double>("score");
+    QTest::addColumn<double>("made");
+    QTest::addColumn<bool>("passed");
+    QTest::newRow("as on one device") << kNear << 0.0 << true;
+    QTest::newRow("turned by a rounding of 16 bits") << kNear << 1.0 << true;
+    QTest::newRow("another number") << kNear << 8.0 << false;
+    QTest::newRow("turned far from the limit") << 0.5 << 1.0 << false;
+}
+
+/// A router in 16 bits takes what is above 1: an order of sums may turn what is next to it, though the parameter has 32 bits.
+void TestVerifyStep::decisionsThatRoundingTurns()
+{
+    QFETCH(double, score);
+    QFETCH(double, made);
+    QFETCH(bool, passed);
+    const TensorType wide{DType::F32, {16}};
+    Function function;
+    Builder builder(function);
+    const ValueId scores = builder.convert(builder.argument(wide, "scores", Role::Parameter), DType::BF16);
+    const ValueId isAbove = builder.compare(CompareDirection::Greater, scores, builder.splat({DType::BF16, {16}}, 1.0));
+    builder.setResults({builder.convert(isAbove, DType::F32)}, {"taken"});
+    std::vector<double> given(16, score);
+    given.back() = 2.0;
+    std::vector<double> taken(16, 0.0);
+    taken.back() = 1.0;
+    taken.front() = made;
+    const auto outcome
+        = valueOf(verifyStep(function, std::vector{HostArray::of(wide, given)}, std::vector{HostArray::of(wide, taken)}, 8));
+    QCOMPARE(outcome.front().passed, passed);
 }
 
 MESHWRIGHT_TEST(TestVerifyStep)

@@ -178,6 +178,14 @@ private Q_SLOTS:
         QTest::newRow("bf16") << std::string(kTransformer)
                               << Settings{"dtype={parameters: f32, matmul: bf16, activations: bf16}"};
         QTest::newRow("a loss in chunks") << std::string(kTransformer) << kChunks;
+        QTest::newRow("dropout") << std::string(kTransformer) << Settings{"dropout=0.25"};
+        QTest::newRow("dropout, one microbatch, legacy random numbers")
+            << std::string(kTransformer) << Settings{"dropout=0.25", "pipeline.microbatches=1", "init.random=legacy"};
+        QTest::newRow("dropout, interleaved")
+            << std::string(kMlp) << Settings{"dropout=0.25", "pipeline.schedule=interleaved", "pipeline.chunks=2"};
+        QTest::newRow("learned positions in zigzag order")
+            << std::string(kTransformer)
+            << Settings{"model.transformer.position=learned", "model.transformer.attention={context: ring, zigzag: 2}"};
         QTest::newRow("states, kept and made again")
             << std::string(kTransformer)
             << Settings{"model={transformer: {layers: 4, hidden: 32, heads: 4, kv_heads: 2, ffn: 64, vocabulary: 64, kinds: "
@@ -213,6 +221,7 @@ private Q_SLOTS:
         QTest::newRow("recomputed") << Settings{"recompute=full"};
         QTest::newRow("bf16") << Settings{"dtype={parameters: f32, matmul: bf16, activations: bf16}"};
         QTest::newRow("a loss in chunks") << kChunks;
+        QTest::newRow("dropout") << Settings{"dropout=0.25"};
         QTest::newRow("states of each optimizer part on data")
             << Settings{"sharding={x: [data], y: [data], opt.*.layers.ffn.up.w: \"P(None, 'data', 'model')\", "
                         "layers.ffn.up.w: \"P(None, None, 'model')\", layers.ffn.down.w: \"P(None, 'model', None)\"}"};
@@ -304,6 +313,10 @@ private Q_SLOTS:
                 };
                 std::swap(*at(TaskKind::TotalGradients), *at(TaskKind::ShareNorm));
             });
+        add("all microbatches drop what the first one does", kMlp, {"dropout=0.25"}, "", [](ScheduledProgram& pipeline) {
+            Op& mask = lastOp(functionOf(pipeline, 0, "forward.0").function, OpKind::DynamicSlice);
+            mask.operands[1] = mask.operands[2];
+        });
         add("a loss that is not divided by the microbatches", kMlp, none, "the source computes no such value",
             [](ScheduledProgram& pipeline) {
                 for (Op& op : functionOf(pipeline, 1, "backward.0").function.ops) {

@@ -56,7 +56,7 @@ void TestTrainingJob::saysHowItGoesOn()
     });
     job.start(digits(20), {});
     QVERIFY(job.isActive());
-    QTRY_COMPARE(said, (QStringList{"started", "progressed", "finished"}));
+    QTRY_COMPARE_WITH_TIMEOUT(said, (QStringList{"started", "progressed", "finished"}), 60'000);
     QVERIFY(!job.isActive());
     QCOMPARE(last, 20);
     QCOMPARE(job.curves().loss, result->losses);
