@@ -264,7 +264,7 @@ bool explainMaxTextDims(const MessagePart& part, std::size_t at, const ExplainCo
     const auto words = part.find("doesnotmatchtheproductofthe", at);
     if (!words || *words > at + kNear)
         return false;
-    const bool isSlices = part.text().substr(at).starts_with("numberofslices");
+    const bool isSlices = part.find("numberofslices", at) == at;
     const std::string axes = isSlices ? "dcn" : "ici";
     const std::string parts = isSlices ? "slices" : "devices of a slice";
     const auto there = part.integer(isSlices ? "numberofslices" : "numberofdevicesperslice", at);

@@ -676,6 +676,12 @@ private:
         return next == control.results.size() ? std::optional(std::move(match)) : std::nullopt;
     }
 
+    void giveInvariant(ValueId argument, ValueId operand)
+    {
+        m_walk.invariants.emplace(argument, operand);
+        give(argument, m_walk.standings[operand.at()]);
+    }
+
     std::string walkRepeat(OpId id, const Control& control, const ControlMatch& match)
     {
         const Op& op = function()[id];
@@ -683,7 +689,7 @@ private:
         const Block& body = function()[op.bodies[0]];
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             if (i >= repeat.carries + repeat.stacked) {
-                give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
+                giveInvariant(body.arguments[i], op.operands[i]);
                 continue;
             }
             if (!match.operands[i])
@@ -737,7 +743,7 @@ private:
             const Block& body = function()[op.bodies[block]];
             for (std::size_t i = 0; i < op.operands.size(); ++i) {
                 if (i >= carries) {
-                    give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
+                    giveInvariant(body.arguments[i], op.operands[i]);
                     continue;
                 }
                 if (!match.operands[i])

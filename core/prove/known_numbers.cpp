@@ -39,8 +39,12 @@ public:
 
     std::optional<KnownNumbers> of(ValueId value, int depth)
     {
+        if (depth > kMostDepth || !isCounted(m_walk.dtype(value)))
+            return std::nullopt;
+        if (const auto outside = m_walk.invariants.find(value); outside != m_walk.invariants.end())
+            return of(outside->second, depth + 1);
         const OpId producer = m_walk.function[value].producer;
-        if (!producer.valid() || depth > kMostDepth || !isCounted(m_walk.dtype(value)))
+        if (!producer.valid())
             return std::nullopt;
         const auto [known, isNew] = m_known.try_emplace(value);
         if (isNew) // of what is used several times, it is asked once

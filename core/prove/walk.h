@@ -36,6 +36,7 @@ struct Walk {
     const std::vector<NamedMesh>& meshes;
     const std::vector<Shape>* wholes; ///< of the whole arrays, as the partitioner claims, by value; none: the source
     std::vector<Standings> standings; ///< by value; empty: none is known
+    std::map<ValueId, ValueId> invariants = {}; ///< arguments of loops' blocks that are the same in each turn, with the loops' operands
     /// Of a pipeline's functions: the axis of the mesh along which their calls lie, of which their claims say nothing.
     std::optional<std::int32_t> calls = {};
     /// Whether `framed` takes copies for as many as the partitioner claims, and whether it has done so where pieces are fewer.

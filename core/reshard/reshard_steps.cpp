@@ -13,8 +13,7 @@ namespace {
 
 void append(AxisRefs& all, const AxisRefs& more)
 {
-    for (const AxisRef& axis : more)
-        appendMerging(all, axis);
+    all.insert(all.end(), more.begin(), more.end());
 }
 
 } // namespace
@@ -195,8 +194,10 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
         break;
     case OpKind::AllToAll:
         attributes.axes.clear();
-        for (const AxisMove& move : attributes.moves)
-            append(attributes.axes, move.axes);
+        for (const AxisMove& move : attributes.moves) {
+            for (const AxisRef& axis : move.axes)
+                appendMerging(attributes.axes, axis);
+        }
         break;
     case OpKind::CollectivePermute:
         attributes.resultShape = localShape(array.shape, to);
@@ -210,8 +211,10 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
         break;
     default:
         attributes.axes.clear();
-        for (const AxisRefs& axes : attributes.perDim)
-            append(attributes.axes, axes);
+        for (const AxisRefs& axes : attributes.perDim) {
+            for (const AxisRef& axis : axes)
+                appendMerging(attributes.axes, axis);
+        }
     }
     const TensorSharding& payload = kind == OpKind::AllGather ? to : from;
     return {kind, std::move(attributes), to, localBytes(array.shape, array.elementBytes, payload)};
