@@ -133,15 +133,17 @@ private:
         return rounded.valid() && loss[rounded].kind == OpKind::DotGeneral ? &loss[rounded].as<DotAttributes>() : nullptr;
     }
 
-    /// Of each value whether a kernel reads it from memory, and whether it is made of parameters alone.
+    /// Of each value whether a kernel reads it from memory, whether it is made of parameters alone, and whether it is numbers that were drawn.
     struct ValueUses {
         std::vector<bool> inMemory;
         std::vector<bool> ofParameters;
+        std::vector<bool> isDrawn;
     };
 
     static ValueUses usesOf(const Function& loss)
     {
-        ValueUses uses{std::vector<bool>(loss.values.size()), std::vector<bool>(loss.values.size())};
+        const std::vector<bool> none(loss.values.size());
+        ValueUses uses{none, none, none};
         for (const ValueId argument : loss.arguments())
             uses.ofParameters[argument.at()] = loss[argument].role == Role::Parameter;
         for (const Op& op : loss.ops) {
@@ -154,6 +156,9 @@ private:
                 uses.inMemory[rounded.at()] = uses.inMemory[op.results.front().at()] = true;
             }
             const auto isOfParameters = [&](ValueId operand) { return bool(uses.ofParameters[operand.at()]); };
+            const bool keepsDrawn = isCheap(op.kind) || op.kind == OpKind::DynamicSlice;
+            if (op.kind == OpKind::RandomBits || (keepsDrawn && uses.isDrawn[op.operands.front().at()]))
+                uses.isDrawn[op.results.front().at()] = true;
             if (op.kind == OpKind::Repeat) {
                 const std::vector<ValueId>& inside = loss[op.bodies.front()].arguments;
                 for (std::size_t i = op.as<RepeatAttributes>().carries; i < inside.size(); ++i)
@@ -209,10 +214,10 @@ private:
     }
 
     /// True for what a kernel makes on its way from operands to result: element by element, and nothing else reads it from memory; and for what is
-    /// made of parameters, which are there anyway.
+    /// made of parameters, which are there anyway. Not for a mask of drawn numbers: kernels of dropout keep its byte for each element.
     static bool isInsideKernel(const Function& loss, const Op& op, const ValueUses& uses)
     {
-        if (!isCheap(op.kind))
+        if (!isCheap(op.kind) || (op.kind == OpKind::Compare && uses.isDrawn[op.operands.front().at()]))
             return false;
         const ValueId result = op.results.front();
         return uses.ofParameters[result.at()] || (productOf(loss, op) == nullptr && !uses.inMemory[result.at()]);
@@ -378,6 +383,9 @@ private:
             if (shared.cosine.valid() && cosineAt.try_emplace(shared.cosine, operands.size()).second)
                 operands.insert(operands.end(), {shared.cosine, shared.sine});
         }
+        const std::size_t partAt = operands.size(); // whether the masks are on stands behind it
+        if (m_masks.part.valid())
+            operands.insert(operands.end(), {m_masks.part, m_masks.isOn});
 
         const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
         m_blocks.offloadInput(repeat);
@@ -388,14 +396,18 @@ private:
             if (i > 0)
                 m_blocks.offloadInput(m_loss[inside].producer);
             const auto block = 2 * static_cast<std::int64_t>(i);
-            Masks keys;
+            Masks masks;
             if (drops)
-                keys.keys = m_blocks.sliced(m_builder, arguments[keysAt], 0, block, block + 2);
+                masks.keys = m_blocks.sliced(m_builder, arguments[keysAt], 0, block, block + 2);
+            if (m_masks.part.valid()) {
+                masks.part = arguments[partAt];
+                masks.isOn = arguments[partAt + 1];
+            }
             Shared shared;
             if (const ValueId cosine = sharedBy(loop[i]).cosine; cosine.valid())
                 shared = {arguments[cosineAt.at(cosine)], arguments[cosineAt.at(cosine) + 1]};
             const ValueId window = windowAt[i] > 0 ? arguments[windowAt[i]] : ValueId{};
-            inside = layer(inside, loop[i], own, shared, window, keys, 0);
+            inside = layer(inside, loop[i], own, shared, window, masks, 0);
         }
         m_builder.setResults({inside});
         const ValueId passed = m_builder.endRepeat(repeat).front();

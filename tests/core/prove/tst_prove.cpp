@@ -244,15 +244,6 @@ struct FaultyPair {
     "tensor<" to "xf32>\nreturn %0 : tensor<" to "xf32>"
 
 constexpr FaultyPair kPairs[] = {
-    {"random bits of another shape, of another key",
-        "(%k: tensor<2xui32> " A("{}") ", %l: tensor<2xui32> " A("{}") ") -> (tensor<8x4xui32> " A("{\"d\"}, {}") ")",
-        "%0 = stablehlo.custom_call @meshwright.random_bits(%k) {mw.partitionable = true} : (tensor<2xui32>) -> "
-        "tensor<8x4xui32>\nreturn %0 : tensor<8x4xui32>",
-        "(%k: tensor<2xui32> " A("{}") ", %l: tensor<2xui32> " A("{}") ") -> (tensor<4x4xui32> " A("{\"d\"}, {}") ")",
-        "%0 = stablehlo.custom_call @meshwright.random_bits(%k) {mw.partitionable = true, sdy.sharding = "
-        "#sdy.sharding_per_value<[<@mesh, [{\"d\"}, {}, {}]>]>} : (tensor<2xui32>) -> tensor<1x4x4xui32>\n"
-        "%1 = stablehlo.reshape %0 " S("{\"d\"}, {}") " : (tensor<1x4x4xui32>) -> tensor<4x4xui32>\nreturn %1 : tensor<4x4xui32>",
-        "random_bits(%k)", "random_bits(%l)", "random_bits"},
     {"row-parallel product that is not reduced",
         "(%x: tensor<8x16xf32> " A("{}, {\"t\"}") ", %w: tensor<16x4xf32> " A("{\"t\"}, {}") ") -> (tensor<8x4xf32> " A(
             "{}, {}") ")",
@@ -727,6 +718,15 @@ constexpr FaultyPair kPairs[] = {
         "%e = stablehlo.cosine %b : tensor<8xf32>\nstablehlo.return %j, %s, %e : tensor<i32>, tensor<8xf32>, tensor<8xf32>\n}\n"
         "return %r#1 : tensor<8xf32>",
         "stablehlo.cosine", "stablehlo.tanh", ""},
+    {"random bits of another shape, of another key",
+        "(%k: tensor<2xui32> " A("{}") ", %l: tensor<2xui32> " A("{}") ") -> (tensor<8x4xui32> " A("{\"d\"}, {}") ")",
+        "%0 = stablehlo.custom_call @meshwright.random_bits(%k) {mw.partitionable = true} : (tensor<2xui32>) -> "
+        "tensor<8x4xui32>\nreturn %0 : tensor<8x4xui32>",
+        "(%k: tensor<2xui32> " A("{}") ", %l: tensor<2xui32> " A("{}") ") -> (tensor<4x4xui32> " A("{\"d\"}, {}") ")",
+        "%0 = stablehlo.custom_call @meshwright.random_bits(%k) {mw.partitionable = true, sdy.sharding = "
+        "#sdy.sharding_per_value<[<@mesh, [{\"d\"}, {}, {}]>]>} : (tensor<2xui32>) -> tensor<1x4x4xui32>\n"
+        "%1 = stablehlo.reshape %0 " S("{\"d\"}, {}") " : (tensor<1x4x4xui32>) -> tensor<4x4xui32>\nreturn %1 : tensor<4x4xui32>",
+        "random_bits(%k)", "random_bits(%l)", "random_bits"},
 };
 
 constexpr char kTwoMeshes[] = R"("d"=2, "t"=2]>
