@@ -461,6 +461,11 @@ private:
     void applyLemma(OpId id, LemmaFunction lemma, std::size_t result, Standings& made)
     {
         const Op& op = function()[id];
+        if (const auto taken = takenCase(m_walk, op)) {
+            const Standings& known = m_walk.standings[op.operands[*taken].at()];
+            made.insert(made.end(), known.begin(), known.end());
+            return;
+        }
         std::size_t choices = 1;
         for (const ValueId operand : op.operands) {
             const std::size_t count = m_walk.standings[operand.at()].size();
@@ -584,18 +589,16 @@ private:
         std::vector<std::optional<std::size_t>> results;
     };
 
-    static RepeatAttributes loopOf(const Op& op)
-    {
-        return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>()
-                                         : RepeatAttributes{1, op.as<WhileAttributes>().carries, 0, false};
-    }
-
-    /// Whether something that the function gives depends on a value.
+    /// Whether something that the function gives depends on a value. Of a selection by a constant only one case counts.
     bool isRead(ValueId value)
     {
         if (m_isRead.empty()) {
             m_isRead.resize(function().values.size());
             Function live = function();
+            forEachOp(live, [&](OpId op) {
+                if (const auto taken = takenCase(m_walk, live[op]))
+                    std::ranges::fill(live[op].operands, ValueId(live[op].operands[*taken]));
+            });
             eraseDeadOps(live);
             const auto mark = [&](const std::vector<ValueId>& values) {
                 for (const ValueId each : values)
@@ -676,12 +679,6 @@ private:
         return next == control.results.size() ? std::optional(std::move(match)) : std::nullopt;
     }
 
-    void giveInvariant(ValueId argument, ValueId operand)
-    {
-        m_walk.invariants.emplace(argument, operand);
-        give(argument, m_walk.standings[operand.at()]);
-    }
-
     std::string walkRepeat(OpId id, const Control& control, const ControlMatch& match)
     {
         const Op& op = function()[id];
@@ -689,7 +686,7 @@ private:
         const Block& body = function()[op.bodies[0]];
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             if (i >= repeat.carries + repeat.stacked) {
-                giveInvariant(body.arguments[i], op.operands[i]);
+                give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                 continue;
             }
             if (!match.operands[i])
@@ -743,7 +740,7 @@ private:
             const Block& body = function()[op.bodies[block]];
             for (std::size_t i = 0; i < op.operands.size(); ++i) {
                 if (i >= carries) {
-                    giveInvariant(body.arguments[i], op.operands[i]);
+                    give(body.arguments[i], m_walk.standings[op.operands[i].at()]);
                     continue;
                 }
                 if (!match.operands[i])

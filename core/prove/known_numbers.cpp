@@ -274,6 +274,24 @@ std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value)
     return Evaluation(walk).of(value, 0);
 }
 
+std::optional<std::size_t> takenCase(const Walk& walk, const Op& op)
+{
+    if (op.kind != OpKind::Select)
+        return std::nullopt;
+    const Function& function = walk.function;
+    const auto isMadeBy = [&](ValueId value, OpKind kind) {
+        return function[value].producer.valid() && function[function[value].producer].kind == kind;
+    };
+    ValueId predicate = op.operands[0];
+    while (isMadeBy(predicate, OpKind::BroadcastInDim))
+        predicate = function[function[predicate].producer].operands[0];
+    if (function[predicate].type.elements() != 1 && !isMadeBy(predicate, OpKind::Constant))
+        return std::nullopt;
+    const auto known = knownNumbers(walk, predicate);
+    const bool isOne = known && known->pieces() == 1 && known->at.front().size() == 1;
+    return isOne ? std::optional<std::size_t>((*known)(0, 0) != 0 ? 1 : 2) : std::nullopt;
+}
+
 std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh)
 {
     std::uint64_t varies = 0;

@@ -27,6 +27,10 @@ struct KnownNumbers {
 /// The numbers of a value of a device function, or of the source's manual computations, from the ops that make it; nothing when they depend on anything else.
 std::optional<KnownNumbers> knownNumbers(const Walk& walk, ValueId value);
 
+/// The operand that a selection takes everywhere, as its predicate is the same truth value on all devices and in all places; nothing for other ops, and
+/// where that is not known.
+std::optional<std::size_t> takenCase(const Walk& walk, const Op& op);
+
 /// The axes along which devices have different numbers, as `GlobalValue::varies`.
 std::uint64_t variesAlong(const KnownNumbers& known, const Mesh& mesh);
 

@@ -275,42 +275,11 @@ std::optional<double> folded(OpKind kind, const std::vector<double>& of, const P
     return isNear ? exact : std::nullopt;
 }
 
-/// What a comparison of two constants says; nothing for other ops, and for numbers that are rounded.
-std::optional<bool> comparedConstants(const Site& site)
-{
-    const auto* compare = std::get_if<CompareAttributes>(&site.op.attributes);
-    if (compare == nullptr)
-        return std::nullopt;
-    std::vector<std::int64_t> numbers;
-    for (std::size_t i = 0; i < site.operands.size(); ++i) {
-        const DType dtype = site.walk.dtype(site.value(i));
-        const auto number = site.operands[i]->isUniform() ? site.walk.globals.numberOf(site.operands[i]->global) : std::nullopt;
-        if (!number || !isInteger(dtype) || byteSize(dtype) == 8)
-            return std::nullopt;
-        numbers.push_back(static_cast<std::int64_t>(*number));
-    }
-    return compares(compare->direction, numbers[0], numbers[1]);
-}
-
-/// The case that a selection takes by a constant; null: it may be either.
-const Standing* takenCase(const Site& site)
-{
-    const auto taken = site.op.kind == OpKind::Select && site.operands[0]->isUniform()
-        ? site.walk.globals.numberOf(site.operands[0]->global)
-        : std::nullopt;
-    return taken ? site.operands[*taken != 0.0 ? 1 : 2] : nullptr;
-}
-
 /// What arithmetic with constants, and sums of sums, are by their meaning and not by the ops that they are written with. `made` is the standing as
 /// far as it is known: without its value. Nothing: the op is itself.
 std::optional<Standing> simplified(const Site& site, const Standing& made)
 {
     GlobalValues& globals = site.walk.globals;
-    if (const auto truth = comparedConstants(site)) {
-        Standing known = made;
-        known.global = globals.scalar(DType::Pred, {std::int64_t{*truth ? 1 : 0}});
-        return known;
-    }
     const auto precision = precisionOf(site.dtype());
     if (!precision || site.operands.size() > 2)
         return std::nullopt;
@@ -458,8 +427,8 @@ std::optional<Standing> ofCopies(const Site& site, std::size_t result)
 
 std::optional<Standing> elementwiseLemma(Site& site, std::size_t result)
 {
-    if (const Standing* taken = takenCase(site))
-        return *taken;
+    if (const auto taken = takenCase(site.walk, site.op))
+        return *site.operands[*taken];
     if (auto copies = ofCopies(site, result))
         return copies;
     const std::size_t rank = site.localResult(result).size();

@@ -11,6 +11,21 @@
 
 namespace meshwright {
 
+std::map<ValueId, ValueId> invariantsOf(const Function& function)
+{
+    std::map<ValueId, ValueId> invariants;
+    for (const Op& op : function.ops) {
+        if (op.kind != OpKind::Repeat && op.kind != OpKind::While)
+            continue;
+        const RepeatAttributes loop = loopOf(op);
+        for (const BlockId body : op.bodies) {
+            for (std::size_t i = loop.carries + loop.stacked; i < op.operands.size(); ++i)
+                invariants.emplace(function[body].arguments[i], op.operands[i]);
+        }
+    }
+    return invariants;
+}
+
 std::string Framed::text() const
 {
     if (!copies.empty()) {

@@ -14,6 +14,16 @@
 
 namespace meshwright {
 
+/// A Repeat as it is; a While as one of which nothing is stacked.
+inline RepeatAttributes loopOf(const Op& op)
+{
+    return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>()
+                                     : RepeatAttributes{1, op.as<WhileAttributes>().carries, 0, false};
+}
+
+/// The arguments of loops' blocks that are the same in each turn, with the loops' operands.
+std::map<ValueId, ValueId> invariantsOf(const Function& function);
+
 /// A function whose values are given their standings, op by op. The source program is walked as a function on one device, which numbers its
 /// values; then the device function.
 struct Walk {
@@ -23,6 +33,7 @@ struct Walk {
         , meshes(of)
         , wholes(wholeShapes)
         , standings(walked.values.size())
+        , invariants(invariantsOf(walked))
     {
     }
 
@@ -36,7 +47,7 @@ struct Walk {
     const std::vector<NamedMesh>& meshes;
     const std::vector<Shape>* wholes; ///< of the whole arrays, as the partitioner claims, by value; none: the source
     std::vector<Standings> standings; ///< by value; empty: none is known
-    std::map<ValueId, ValueId> invariants = {}; ///< arguments of loops' blocks that are the same in each turn, with the loops' operands
+    std::map<ValueId, ValueId> invariants; ///< see invariantsOf
     /// Of a pipeline's functions: the axis of the mesh along which their calls lie, of which their claims say nothing.
     std::optional<std::int32_t> calls = {};
     /// Whether `framed` takes copies for as many as the partitioner claims, and whether it has done so where pieces are fewer.
