@@ -163,8 +163,10 @@ private:
                 html += paragraph(tr("in line %1 of the cell").arg(error.line), ColourRole::MutedText);
             if (error.isMissing)
                 html += paragraph(tr("The page is correct: Meshwright does not support this yet."), ColourRole::MutedText);
-            for (const std::string& note : error.notes) // the message, the rule and the fix, a line each
-                html += paragraph(text(note).replace(QLatin1Char('\n'), QLatin1String("<br>")), ColourRole::Text);
+            for (const std::string& note : error.notes) { // the message, the rule and the fix, a line each
+                for (const QString& line : text(note).split(QLatin1Char('\n')))
+                    html += paragraph(line, ColourRole::Text);
+            }
         }
         for (const pages::PageFinding& finding : result.findings) {
             html += paragraph(text(finding.id + " " + finding.message), ColourRole::Warning);

@@ -891,6 +891,7 @@ void TestMainWindow::theManualOpensAtWhatHasTheFocus()
     QFETCH(QString, page);
     WindowFixture fixture;
     fixture.window.show();
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
     if (view != "start") {
         openNotebook(fixture);
         ui::Workbench& workbench = fixture.window.workbench();
