@@ -79,13 +79,44 @@ GlobalId GlobalValues::scaled(GlobalId of, double factor)
     return id;
 }
 
+std::size_t GlobalValues::countTerms(GlobalId value) const
+{
+    const GlobalValue& of = (*this)[value];
+    return of.termCount > 0 ? of.termCount : std::max<std::size_t>(1, of.terms.size());
+}
+
+std::array<Residue, 2> GlobalValues::hashTerms(GlobalId value) const
+{
+    const GlobalValue& of = (*this)[value];
+    if (of.termCount > 0)
+        return of.termHash;
+    std::array<Residue, 2> hash = {};
+    for (const GlobalId term : of.terms.empty() ? std::vector{value} : of.terms) {
+        for (std::uint64_t i = 0; i < hash.size(); ++i)
+            hash[i] = plus(hash[i], Hash(i).add(static_cast<std::uint64_t>(term)).residue());
+    }
+    return hash;
+}
+
 GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
 {
     constexpr std::size_t kMostTerms = 128; // else a chain of n additions would hold n^2 / 2 of them
+    const Shape shape = (*this)[a].shape;
+    const DType dtype = (*this)[a].dtype;
+    const std::uint64_t varies = (*this)[a].varies | (*this)[b].varies;
+    if (const std::size_t count = countTerms(a) + countTerms(b); count > kMostTerms) {
+        std::array<Residue, 2> hash = hashTerms(a);
+        for (std::size_t i = 0; i < hash.size(); ++i)
+            hash[i] = plus(hash[i], hashTerms(b)[i]);
+        const GlobalId id = number(fmt::format("sum of {}: {}", count, fmt::join(hash, " ")), shape, dtype, varies);
+        (*this)[id].termCount = count;
+        (*this)[id].termHash = hash;
+        return id;
+    }
     std::vector<GlobalId> terms;
     for (const GlobalId operand : {a, b}) {
         const auto& own = (*this)[operand].terms;
-        if (own.empty() || own.size() >= kMostTerms)
+        if (own.empty())
             terms.push_back(operand);
         else
             terms.insert(terms.end(), own.begin(), own.end());
@@ -94,9 +125,6 @@ GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
     if (terms.size() == 1)
         return terms.front();
     std::sort(terms.begin(), terms.end());
-    const Shape shape = (*this)[a].shape;
-    const DType dtype = (*this)[a].dtype;
-    const std::uint64_t varies = (*this)[a].varies | (*this)[b].varies;
     const GlobalId id = number(fmt::format("sum {}", fmt::join(terms, " ")), shape, dtype, varies);
     (*this)[id].terms = std::move(terms);
     return id;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/prove/residue.h"
 #include "core/prove/standing.h"
 
 #include <array>
@@ -42,7 +43,9 @@ struct GlobalValue {
     std::optional<ConstantData> constant; ///< of a scalar
     GlobalId unscaled = kNoGlobal; ///< of a value that is a constant times another one: that one
     double factor = 1.0; ///< the constant
-    std::vector<GlobalId> terms; ///< of a sum: what is added up, in the order of their numbers
+    std::vector<GlobalId> terms; ///< of a sum: what is added up, in the order of their numbers; empty: of a sum of very many too
+    std::size_t termCount = 0; ///< of a sum of very many: how many
+    std::array<Residue, 2> termHash = {}; ///< of such a sum: the sums of two hashes of its terms
     GlobalId of = kNoGlobal; ///< of a value that is made by parts (`part`): the value
     std::set<std::int64_t> parts; ///< those of it that this one has
     std::int64_t partCount = 0; ///< of how many
@@ -109,7 +112,8 @@ public:
     /// A value times a constant. Constants that follow each other are one.
     GlobalId scaled(GlobalId of, double factor);
 
-    /// A sum of two values of one shape: of all their terms, in whatever order they were added. A sum of very many terms is one term.
+    /// A sum of two values of one shape: of all their terms, in whatever order they were added. Very many are known by their hashes: two
+    /// different sums are taken for one with a chance of 2^-122.
     GlobalId sum(GlobalId a, GlobalId b);
 
     /// What `parts` of `count` make of a value, which all of them together make: by adding up where `adds`, else in a way of their own.
@@ -123,6 +127,8 @@ public:
     bool isZero(GlobalId scalar) const { return isIdentity(scalar, ReduceKind::Sum); }
 
 private:
+    std::size_t countTerms(GlobalId value) const;
+    std::array<Residue, 2> hashTerms(GlobalId value) const;
     void joinParts(std::vector<GlobalId>& terms);
 
     std::vector<GlobalValue> m_values;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/prove/global_values.h"
 #include "core/prove/prove.h"
 
 #include "core/partition/partition.h"
@@ -35,6 +36,8 @@ private Q_SLOTS:
     void faultyRingsAreRejected();
     void programsOfOthersAreRejected();
     void claimsAreNotTrusted();
+    void sumsOfManyTerms_data();
+    void sumsOfManyTerms();
     void devicesAgreeOnResults_data();
     void devicesAgreeOnResults();
 };
@@ -1375,6 +1378,38 @@ void TestProve::claimsAreNotTrusted()
         program->functions.front().donations.push_back({0, 0});
     const Proof inPlace = prove(before, deviceProgramOf(after));
     QVERIFY2(QString::fromStdString(whyNot(inPlace)).contains("which lies otherwise"), whyNot(inPlace).c_str());
+}
+
+void TestProve::sumsOfManyTerms_data()
+{
+    QTest::addColumn<int>("count");
+    for (const int count : {3, 64, 127, 128, 129, 130, 300})
+        QTest::addRow("%d terms", count) << count;
+}
+
+/// One after the other, from both ends, or by halves: it is one sum, whose terms are counted.
+void TestProve::sumsOfManyTerms()
+{
+    QFETCH(int, count);
+    GlobalValues values;
+    std::vector<GlobalId> terms;
+    for (int i = 0; i < count; ++i)
+        terms.push_back(values.fresh("term", {2}, DType::F32, 0));
+    const auto chain = [&](const std::vector<GlobalId>& of) {
+        GlobalId sum = of.front();
+        for (std::size_t i = 1; i < of.size(); ++i)
+            sum = values.sum(sum, of[i]);
+        return sum;
+    };
+    const std::vector<GlobalId> first(terms.begin(), terms.begin() + count / 2);
+    const std::vector<GlobalId> second(terms.begin() + count / 2, terms.end());
+    std::vector<GlobalId> reversed(terms.rbegin(), terms.rend());
+    QCOMPARE(chain(reversed), chain(terms));
+    QCOMPARE(values.sum(chain(second), chain(first)), chain(terms));
+    reversed.front() = reversed.back(); // one twice, another one not at all
+    QVERIFY(chain(reversed) != chain(terms));
+    reversed.pop_back();
+    QVERIFY(chain(reversed) != chain(terms));
 }
 
 void TestProve::devicesAgreeOnResults_data()
