@@ -64,6 +64,19 @@ Result<Program> buildTraining(
     return buildMlpTraining(*study.mlp(), *options);
 }
 
+/// Arguments that have no name are arg0, arg1, .. by their places, as the text mostly has them, so that a study can say where they lie.
+void nameArguments(Program& program)
+{
+    for (Function& function : program.functions) {
+        for (std::size_t i = 0; i < function.arguments().size(); ++i) {
+            Value& argument = function[function.arguments()[i]];
+            const std::string name = fmt::format("arg{}", i);
+            if (argument.name.empty() && !function.findValue(name))
+                argument.name = name;
+        }
+    }
+}
+
 Result<Program> readProgramFile(const Study& study, Problems& warnings)
 {
     const auto& file = std::get<ProgramFile>(study.model);
@@ -71,7 +84,10 @@ Result<Program> readProgramFile(const Study& study, Problems& warnings)
     const auto text = readFile(path);
     if (!text)
         return text.error();
-    return readProgram(*text, path.string(), &warnings);
+    auto program = readProgram(*text, path.string(), &warnings);
+    if (program)
+        nameArguments(*program);
+    return program;
 }
 
 /// The program with the study's shardings. `assigned`: the study's specs.

@@ -6,6 +6,8 @@
 #include "sim/session/session.h"
 #include "tests/test_class.h"
 
+#include <QTemporaryDir>
+
 #include <functional>
 #include <thread>
 
@@ -22,6 +24,7 @@ private Q_SLOTS:
     void goesAsFarAsTheStudyAllows();
     void lintsAreProblems();
     void arraysHaveSpecsAndReasons();
+    void argumentsWithoutNamesAreNumbered();
     void eightBitProductsAreBuilt();
     void eightBitPartsHaveNames();
     void instructionsHaveNames_data();
@@ -112,6 +115,27 @@ void TestSession::lintsAreProblems()
     const auto transformer = m_session.analyse(example("transformer_digits.yaml", {"mesh.idle=2"}));
     QVERIFY(std::any_of(transformer->problems.begin(), transformer->problems.end(),
         [](const Problem& problem) { return problem.id == "MW1270" && problem.place.path == "mesh.idle"; }));
+}
+
+/// As the text of most programs calls them: a study can say where they lie.
+void TestSession::argumentsWithoutNamesAreNumbered()
+{
+    const QTemporaryDir folder;
+    const auto path = [&](const char* name) { return folder.filePath(name).toStdString(); };
+    QVERIFY(writeFileAtomically(path("step.mlir"),
+        "func.func @main(%arg0: tensor<8x4xf32>, %w: tensor<4x6xf32>, %arg2: tensor<8x6xf32>) -> tensor<8x6xf32> {\n"
+        "  %0 = stablehlo.dot_general %arg0, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x6xf32>) -> "
+        "tensor<8x6xf32>\n"
+        "  %1 = stablehlo.add %0, %arg2 : tensor<8x6xf32>\n  return %1 : tensor<8x6xf32>\n}\n"));
+    const auto analysis = m_session.analyse({"meshwright: 1\nhardware: {chip: v5e, topology: [2, 2]}\nmesh: {data: 4}\n"
+                                             "model: {program: step.mlir}\nsharding: {arg2: \"P('data')\"}\n",
+        path("study.yaml"), {}});
+    QVERIFY2(!analysis->arrays.empty(), describe(analysis->problems).c_str());
+    for (const auto& [name, spec] : {std::pair{"arg0", "P('data',)"}, {"w", "P()"}, {"arg2", "P('data',)"}}) {
+        const sim::ProgramArray* array = analysis->findArray(name);
+        QVERIFY2(array != nullptr, name);
+        QCOMPARE(array->spec, std::string(spec));
+    }
 }
 
 /// A step with 8-bit products is built, proved and simulated as any other.
