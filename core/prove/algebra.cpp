@@ -142,12 +142,20 @@ Hash Algebra::function(const Op& op) const
     return hash;
 }
 
+Element Algebra::sumOf(const Element& a, const Element& b, Residue sum) const
+{
+    const bool isFinite = a.isFinite && b.isFinite;
+    if (sum == 0 && a.residue != 0 && !isFinite)
+        return opaque(function("cancelled").add(std::min(a.residue, b.residue)).add(std::max(a.residue, b.residue)));
+    return unknown(sum, std::max(a.degree, b.degree), isFinite);
+}
+
 Element Algebra::add(const Element& a, const Element& b, DType dtype) const
 {
     if (a.isKnown && b.isKnown)
         return known(
             static_cast<std::int64_t>(static_cast<std::uint64_t>(a.number) + static_cast<std::uint64_t>(b.number)), dtype);
-    return unknown(plus(a.residue, b.residue), std::max(a.degree, b.degree), a.isFinite && b.isFinite);
+    return sumOf(a, b, plus(a.residue, b.residue));
 }
 
 Element Algebra::subtract(const Element& a, const Element& b, DType dtype) const
@@ -155,7 +163,7 @@ Element Algebra::subtract(const Element& a, const Element& b, DType dtype) const
     if (a.isKnown && b.isKnown)
         return known(
             static_cast<std::int64_t>(static_cast<std::uint64_t>(a.number) - static_cast<std::uint64_t>(b.number)), dtype);
-    return unknown(minus(a.residue, b.residue), std::max(a.degree, b.degree), a.isFinite && b.isFinite);
+    return sumOf(a, b, minus(a.residue, b.residue));
 }
 
 Element Algebra::multiply(const Element& a, const Element& b, DType dtype) const

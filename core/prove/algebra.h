@@ -66,6 +66,8 @@ public:
 private:
     using Members = std::shared_ptr<const Elements>;
 
+    /// A sum or a difference with this residue. Of what may be infinite, terms that cancel out need not be 0.
+    Element sumOf(const Element& a, const Element& b, Residue sum) const;
     Element extreme(ReduceKind kind, std::span<const Element> parts, DType dtype);
     std::optional<Element> ofKnown(const Op& op, std::span<const Element> operands, DType type, DType result) const;
     Element quotient(const Element& a, const Element& b, DType dtype) const;
