@@ -106,8 +106,7 @@ GlobalId GlobalValues::sum(GlobalId a, GlobalId b)
     const std::uint64_t varies = (*this)[a].varies | (*this)[b].varies;
     if (const std::size_t count = countTerms(a) + countTerms(b); count > kMostTerms) {
         std::array<Residue, 2> hash = hashTerms(a);
-        for (std::size_t i = 0; i < hash.size(); ++i)
-            hash[i] = plus(hash[i], hashTerms(b)[i]);
+        std::ranges::transform(hash, hashTerms(b), hash.begin(), plus);
         const GlobalId id = number(fmt::format("sum of {}: {}", count, fmt::join(hash, " ")), shape, dtype, varies);
         (*this)[id].termCount = count;
         (*this)[id].termHash = hash;

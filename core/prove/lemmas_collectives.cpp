@@ -30,7 +30,11 @@ bool keepsParts(const std::vector<std::int64_t>& sources, const AxisRefs& partia
     const std::vector<std::int64_t> partOf = shardIndices(partial, mesh);
     const std::vector<std::int64_t> restOf = shardIndices(unusedAxes(partial, mesh), mesh);
     std::unordered_map<std::int64_t, std::int64_t> senders; // by the receivers' place; -1: none
+    if (sources.size() != partOf.size())
+        return false;
     for (std::size_t receiver = 0; receiver < sources.size(); ++receiver) {
+        if (sources[receiver] >= mesh.deviceCount())
+            return false;
         const auto sender = static_cast<std::size_t>(sources[receiver]);
         const std::int64_t from = sources[receiver] < 0 ? -1 : restOf[sender];
         if ((from >= 0 && partOf[sender] != partOf[receiver]) || senders.emplace(restOf[receiver], from).first->second != from)

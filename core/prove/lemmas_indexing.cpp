@@ -339,7 +339,9 @@ std::optional<Standing> scattered(Site& site, std::size_t result, const Standing
             return site.refuse(fmt::format("its updates end in padding along dimension {}", to));
         spread.insert(spread.end(), updates.dims[to].axes.begin(), updates.dims[to].axes.end());
     }
-    if (scatter->combiner && arrays == 1 && updates.kind == *scatter->combiner) // each device adds its part of them
+    const bool addsParts = scatter->combiner && arrays == 1 && updates.kind == *scatter->combiner
+        && !variesAlong(site.walk, indices.global, updates.partial); // each device adds its part, at the places of all
+    if (addsParts)
         spread.insert(spread.end(), updates.partial.begin(), updates.partial.end());
     else if (std::ranges::any_of(allUpdates, [](const Framed& array) { return !array.partial.empty(); }))
         return site.refuse("its updates are a partial result");

@@ -16,6 +16,13 @@ void append(AxisRefs& all, const AxisRefs& more)
     all.insert(all.end(), more.begin(), more.end());
 }
 
+/// The axes of a collective: parts that continue each other are one.
+void appendMerged(AxisRefs& all, const AxisRefs& more)
+{
+    for (const AxisRef& axis : more)
+        appendMerging(all, axis);
+}
+
 } // namespace
 
 std::optional<AxisRefs> commonParts(std::span<const AxisRef> axes)
@@ -194,10 +201,8 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
         break;
     case OpKind::AllToAll:
         attributes.axes.clear();
-        for (const AxisMove& move : attributes.moves) {
-            for (const AxisRef& axis : move.axes)
-                appendMerging(attributes.axes, axis);
-        }
+        for (const AxisMove& move : attributes.moves)
+            appendMerged(attributes.axes, move.axes);
         break;
     case OpKind::CollectivePermute:
         attributes.resultShape = localShape(array.shape, to);
@@ -211,10 +216,8 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
         break;
     default:
         attributes.axes.clear();
-        for (const AxisRefs& axes : attributes.perDim) {
-            for (const AxisRef& axis : axes)
-                appendMerging(attributes.axes, axis);
-        }
+        for (const AxisRefs& axes : attributes.perDim)
+            appendMerged(attributes.axes, axes);
     }
     const TensorSharding& payload = kind == OpKind::AllGather ? to : from;
     return {kind, std::move(attributes), to, localBytes(array.shape, array.elementBytes, payload)};
