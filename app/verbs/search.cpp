@@ -110,8 +110,10 @@ void simulateBy(
     search.explains = options.explains;
     if (options.gap || options.timeLimit)
         search.gap = options.gap.value_or(1.0) / 100.0;
-    if (options.explains || search.gap)
+    if (options.explains || search.gap) {
         search.floor = sim::floorSimulator(work, catalogue, search.stop);
+        search.pass = sim::passSimulator(work, catalogue, search.stop);
+    }
 }
 
 /// The program that stands beside a plan's study: `plan.mlir` beside `plan.yaml`.

@@ -22,6 +22,12 @@ MeshKey meshKey(const Candidate& c)
     return {c.pp, c.dp, c.zero >= 3 ? c.fsdp : 1, c.ep, c.cp, c.tp};
 }
 
+/// Below twice `kMostKinds`.
+std::uint32_t shareKey(const Candidate& c)
+{
+    return 2 * kindKey(c) + (c.chunks > 1 ? 1 : 0);
+}
+
 } // namespace
 
 std::uint32_t kindKey(const Candidate& c)
@@ -195,17 +201,24 @@ std::optional<Estimated> PlanExplorer::smallest(const Filter& filter, std::size_
     return found;
 }
 
+bool PlanExplorer::mayFit(std::size_t index)
+{
+    estimate({index});
+    constexpr double kDoubt = 0.1;
+    return !isEstimated(index) || (1.0 - kDoubt) * expectedBytes(index) <= capacityBytes();
+}
+
 void PlanExplorer::learnBytes(std::size_t index, double simulatedBytes)
 {
     const Candidate& candidate = m_space.candidates()[index];
     const double share = std::min(1.0, simulatedBytes / m_bytes[index]);
-    for (double* known : {&m_kindShares[kindKey(candidate)], &m_recomputeShares[candidate.recompute]})
+    for (double* known : {&m_kindShares[shareKey(candidate)], &m_recomputeShares[candidate.recompute]})
         *known = *known > 0.0 ? std::min(*known, share) : share;
 }
 
 double PlanExplorer::byteShare(const Candidate& candidate) const
 {
-    const double share = std::max(m_kindShares[kindKey(candidate)], m_recomputeShares[candidate.recompute]);
+    const double share = std::max(m_kindShares[shareKey(candidate)], m_recomputeShares[candidate.recompute]);
     return share > 0.0 ? share : 1.0;
 }
 

@@ -63,10 +63,13 @@ public:
     std::optional<Estimated> smallest(const Filter& filter, std::size_t most = kMostLooked);
 
     /// What a simulation says of the memory of an estimated candidate. From now on a candidate is expected to need a share of its estimate: the least that
-    /// one of its kind needed, or one of its recomputation where that is more. All of it where none of either was simulated; no share is above 1.
+    /// one of its kind needed, with chunks or without, or one of its recomputation where that is more. All of it where none of either was simulated; no
+    /// share is above 1.
     void learnBytes(std::size_t index, double simulatedBytes);
     double expectedBytes(std::size_t index) const { return byteShare(m_space.candidates()[index]) * m_bytes[index]; }
     double leastBytes(const Candidate& candidate) const { return byteShare(candidate) * candidate.bytes; } ///< expected
+    /// By what it is expected to need, give or take a tenth; true where it was stopped before it knew.
+    bool mayFit(std::size_t index);
 
     StepEstimate details(std::size_t index);
 
@@ -92,7 +95,7 @@ private:
     std::vector<TrainingPlan> m_plans;
     std::vector<double> m_seconds; ///< of each candidate; below 0: not estimated
     std::vector<double> m_bytes;
-    std::array<double, kMostKinds> m_kindShares = {}; ///< see `learnBytes`; 0: not known
+    std::array<double, 2 * kMostKinds> m_kindShares = {}; ///< see `learnBytes`; 0: not known
     std::vector<double> m_recomputeShares; ///< likewise
     std::map<std::size_t, StepEstimate> m_details; ///< of the candidates that were asked for
     std::size_t m_count = 0;

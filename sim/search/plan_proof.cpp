@@ -4,6 +4,7 @@
 #include "core/study/study.h"
 #include "core/support/checked.h"
 #include "core/support/parallel_for.h"
+#include "sim/search/plan_floors.h"
 #include "sim/search/search_limits.h"
 #include "sim/search/transformer_search.h"
 
@@ -11,8 +12,8 @@
 #include <array>
 #include <bitset>
 #include <chrono>
-#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -23,53 +24,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostFloors = 8; ///< for a bound that nobody asked to be close
+constexpr double kOtherWaits
+    = 0.9; ///< of what is waited for in another program than the step's: there collectives may begin a little earlier or later
+constexpr double kRounded = 1.0 - 1e-6; ///< of a pass that is the step's own
+constexpr std::size_t kMostVisited = 20'000; ///< candidates for one round
 constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
-
-/// What is computed of one microbatch: in all layers, or by the stage of a pipeline that computes longest.
-struct Pieces {
-    std::int32_t stages = 1; ///< 1: all layers
-    std::int32_t chunks = 1;
-    std::int32_t tp = 1;
-    std::int32_t cp = 1;
-    std::int32_t ep = 1;
-    std::int32_t microbatch = 1;
-    std::int32_t recompute = 0;
-    std::int64_t lossChunks = 1;
-    bool sequenceParallel = false;
-    bool ulysses = false;
-
-    Pieces(const Candidate& c, std::int64_t chunksOfLoss) ///< by its pipeline, if any
-        : stages(c.pp)
-        , chunks(c.chunks)
-        , tp(c.tp)
-        , cp(c.cp)
-        , ep(c.ep)
-        , microbatch(c.microbatch)
-        , recompute(c.recompute)
-        , lossChunks(chunksOfLoss)
-        , sequenceParallel(c.sequenceParallel)
-        , ulysses(c.ulysses)
-    {
-    }
-    auto operator<=>(const Pieces&) const = default;
-
-    /// The share of this that `finer` pieces compute at least: where they are the same cut further, as kernels lose by it and never win, and with the same
-    /// values computed again, or with none here, and the loss in as many chunks, or whole here. Experts are not: more of their ranks mean fewer experts on
-    /// each; nor is what each tensor rank does whole here and splits there, nor a sequence that is split in another way. 0: nothing is known.
-    double shareOf(const Pieces& finer) const
-    {
-        const bool isCutFurther = finer.stages == stages && finer.chunks == chunks && finer.tp % tp == 0 && finer.cp % cp == 0
-            && microbatch % finer.microbatch == 0 && finer.ep == ep;
-        const bool isSame = *this == finer;
-        const bool splitsMore = (tp > 1 && !sequenceParallel && finer.sequenceParallel) || (cp > 1 && ulysses != finer.ulysses);
-        if (!isSame
-            && (!isCutFurther || splitsMore || (recompute != 0 && recompute != finer.recompute)
-                || (lossChunks != 1 && lossChunks != finer.lossChunks) || ulysses
-                || (sequenceParallel && !finer.sequenceParallel)))
-            return 0.0;
-        return asDouble(finer.microbatch) / microbatch * tp / finer.tp * cp / finer.cp;
-    }
-};
 
 /// One space, and what is known of it.
 class Proof {
@@ -79,29 +38,32 @@ public:
     /// What is to be simulated.
     struct Work {
         std::optional<std::size_t> candidate; ///< none: a floor
-        Candidate layout = {};
-        std::int64_t lossChunks = 1; ///< of a floor
+        Floor floor = {};
         FoundPlan plan = {};
         std::optional<PlanTrial> trial = {};
-        std::optional<ComputeFloor> floor = {};
+        std::optional<ComputeFloor> computing = {};
+        std::optional<PassTime> pass = {};
         bool isDone = false; ///< or cannot be simulated
-
-        Pieces pieces() const { return {layout, lossChunks}; } ///< of a floor
     };
     std::vector<Work> next(double target); ///< none of it twice; empty: no candidate that is left has a bound below the target
     std::vector<Work> nextFloors(double target); ///< likewise; empty: what bounds the step has no floor that is not known
     void simulate(Work& work) const;
     void take(const Work& work);
     void learn(const FoundPlan& plan); ///< how far the estimate is from the simulated step of such plans
-    void leaveOut(std::size_t candidate) { m_bounds[candidate] = kInfinite; } ///< it was simulated
+    void leaveOut(std::size_t candidate) { m_bounds[candidate] = kInfinite; } ///< it was simulated, or does not fit
+    void leaveOutLarger(const Candidate& tooLarge); ///< what needs no less memory
     double lowerBound(double best) const;
+    double boundOf(std::size_t candidate) const { return m_bounds[candidate]; } ///< infinite: it was simulated, or does not fit
+    std::optional<Floor> floorFor(std::size_t candidate) const; ///< to know next before it is simulated itself
+    Work planned(const Floor& floor) const;
 
 private:
     const std::vector<Candidate>& candidates() const { return m_space.candidates(); }
     Pieces piecesOf(const Candidate& candidate) const { return {candidate, m_space.lossChunks(candidate)}; }
-    std::optional<Work> floorFor(const Candidate& candidate) const; ///< without its plan
-    Work planned(Work floor) const;
-    double leastOf(const Candidate& candidate, const Pieces& pieces, const ComputeFloor& floor) const;
+    void takeStep(const Candidate& simulated, const PlanTrial& trial);
+    void close(double target); ///< candidates whose bounds are no less
+    double computingOf(const Pieces& pieces) const;
+    bool isRepeated(const Candidate& candidate) const { return microbatchesOf(candidate, m_space.work().globalBatch) >= 2.0; }
 
     const TrialField& m_field;
     const SearchOptions& m_options;
@@ -110,7 +72,10 @@ private:
     std::map<std::string, std::uint32_t> m_kinds; ///< that candidates have: `kindKey` by `kindOf`
     std::array<double, kMostKinds> m_slowness; ///< of each kind: least simulated step over its estimate, so far
     std::vector<double> m_bounds; ///< of each candidate's step; infinite: it was simulated, or does not fit
-    std::map<Pieces, ComputeFloor> m_floors;
+    std::vector<std::size_t>
+        m_open; ///< candidates whose bounds were below the last target, ascending: others are not raised any more
+    std::vector<MicrobatchFloor> m_least; ///< of each candidate, as far as is known
+    std::map<Floor::Key, double> m_floors; ///< that are known: seconds
 };
 
 /// `productSeconds`: a step of nothing but the model's products at the chip's peak.
@@ -131,9 +96,12 @@ Proof::Proof(const TrialField& field, const SearchOptions& options, double produ
         const double microbatchSeconds = productSeconds * c.microbatch * c.dp * c.pp / asDouble(batch);
         m_bounds.push_back(field.explorer->leastBytes(c) > field.explorer->capacityBytes()
                 ? kInfinite
-                : leastSeconds(c, {microbatchSeconds, 0.0}, batch));
+                : leastSeconds(c, {.seconds = microbatchSeconds}, batch, m_space.work().model.layers));
     }
     m_slowness.fill(kInfinite);
+    m_least.resize(candidates().size());
+    m_open.resize(candidates().size());
+    std::iota(m_open.begin(), m_open.end(), 0);
 }
 
 void Proof::learn(const FoundPlan& plan)
@@ -143,61 +111,49 @@ void Proof::learn(const FoundPlan& plan)
         m_slowness[kind->second] = std::min(m_slowness[kind->second], *plan.simulatedSeconds / plan.modelSeconds);
 }
 
-double Proof::leastOf(const Candidate& candidate, const Pieces& pieces, const ComputeFloor& floor) const
+std::optional<Floor> Proof::floorFor(std::size_t index) const
 {
-    Candidate alike = candidate;
-    if (pieces.stages > 1)
-        alike = plainStages(candidate, m_space.work().model.layers);
-    else
-        alike.pp = alike.chunks = 1;
-    const double share = pieces.shareOf(piecesOf(alike));
-    if (share <= 0.0)
-        return 0.0;
-    const std::int64_t batch = m_space.work().globalBatch;
-    return pieces.stages > 1 ? microbatchesOf(candidate, batch) * share * floor.microbatchSeconds
-                             : leastSeconds(candidate, {share * floor.microbatchSeconds, floor.updateSeconds}, batch);
+    const Candidate& candidate = candidates()[index];
+    const std::vector<Floor> floors = floorsFor(candidate,
+        {m_space.work().model.layers, m_largestMicrobatch, m_space.lossChunks(candidate), m_options.pass && m_options.gap,
+            isRepeated(candidate)});
+    const auto next = std::ranges::find_if(floors, [&](const Floor& floor) { return !m_floors.contains(floor.key()); });
+    return next == floors.end() ? std::nullopt : std::optional(*next);
 }
 
-/// The next floor to know before the candidate itself is simulated, those that say something of most others first. Their losses are whole, which says
-/// something of those in chunks too.
-std::optional<Proof::Work> Proof::floorFor(const Candidate& candidate) const
+/// What is known of it.
+double Proof::computingOf(const Pieces& pieces) const
 {
-    Candidate own = candidate;
-    own.pp = own.chunks = 1;
-    Candidate whole = own;
-    whole.tp = 1;
-    whole.cp = 1;
-    whole.sequenceParallel = false;
-    whole.ulysses = false;
-    Candidate largest = whole;
-    largest.microbatch = m_largestMicrobatch;
-    Candidate inParts = whole;
-    inParts.cp = candidate.cp;
-    Candidate inHeads = whole;
-    inHeads.tp = candidate.tp;
-    inHeads.sequenceParallel = candidate.sequenceParallel;
-    const Candidate stage = plainStages(candidate, m_space.work().model.layers);
-    const std::int64_t lossChunks = m_space.lossChunks(candidate);
-    for (const auto& [layout, chunksOfLoss] :
-        {std::pair{largest, std::int64_t{1}}, {whole, 1}, {inParts, 1}, {inHeads, 1}, {own, lossChunks}}) {
-        for (const bool isPiped : {false, true}) {
-            Candidate one = layout;
-            if (isPiped) {
-                one.pp = stage.pp;
-                one.chunks = stage.chunks;
-            }
-            if (!m_floors.contains(Pieces(one, chunksOfLoss)))
-                return Work{std::nullopt, one, chunksOfLoss};
-        }
+    double most = 0.0;
+    for (const auto& [key, seconds] : m_floors) {
+        if (key.of == FloorOf::Computing)
+            most = std::max(most, key.pieces.shareOf(pieces) * seconds);
     }
-    return std::nullopt;
+    return most;
 }
 
-Proof::Work Proof::planned(Work floor) const
+Proof::Work Proof::planned(const Floor& floor) const
 {
-    floor.plan = layoutOf(m_space, leanest(floor.layout, m_space.machine().cluster.devices));
-    floor.plan.lossChunks = floor.lossChunks;
-    return floor;
+    const std::int64_t devices = m_space.machine().cluster.devices;
+    Work work{.candidate = std::nullopt, .floor = floor};
+    work.plan = layoutOf(m_space,
+        floor.of == FloorOf::Computing  ? leanest(floor.layout, devices)
+            : floor.of == FloorOf::Pass ? alone(floor.layout)
+                                        : floor.layout);
+    work.plan.lossChunks = floor.lossChunks;
+    if (floor.of != FloorOf::Computing) {
+        std::int64_t ranks = 1;
+        for (const MeshAxis& axis : work.plan.mesh)
+            ranks *= axis.size;
+        if (ranks < devices) // the others do the same
+            work.plan.mesh.insert(work.plan.mesh.begin(), {axisRoleName(AxisRole::Pipeline), devices / ranks});
+    }
+    return work;
+}
+
+void Proof::close(double target)
+{
+    std::erase_if(m_open, [&](std::size_t i) { return m_bounds[i] >= target; });
 }
 
 std::vector<Proof::Work> Proof::next(double target)
@@ -205,47 +161,58 @@ std::vector<Proof::Work> Proof::next(double target)
     std::vector<std::pair<double, std::size_t>>
         promising; // by the estimate, as far as it was from the simulated steps of the kind
     std::vector<std::pair<double, std::size_t>> leastBound;
-    for (std::size_t i = 0; i < candidates().size(); ++i) {
-        if (m_bounds[i] >= target)
-            continue;
+    close(target);
+    for (const std::size_t i : m_open) {
         const double slowness = m_slowness[kindKey(candidates()[i])];
         promising.emplace_back(candidates()[i].seconds * (slowness < kInfinite ? slowness : 1.0), i);
         leastBound.emplace_back(m_bounds[i], i);
     }
     std::vector<Work> round;
-    std::set<Pieces> wanted;
+    std::set<Floor::Key> wanted;
     std::set<std::size_t> taken;
-    const auto fill = [&](std::vector<std::pair<double, std::size_t>>& order, std::size_t count, bool wantsFloors) {
+    const auto fill = [&](std::vector<std::pair<double, std::size_t>>& order, std::size_t count) {
         std::ranges::sort(order);
-        for (auto next = order.begin(); next != order.end() && round.size() < count; ++next) {
-            const Candidate& candidate = candidates()[next->second];
-            const auto floor = wantsFloors ? floorFor(candidate) : std::nullopt;
-            if (floor && wanted.insert(floor->pieces()).second)
+        const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), kMostVisited));
+        for (auto next = order.begin(); next != end && round.size() < count; ++next) {
+            const std::size_t candidate = next->second;
+            const auto floor = floorFor(candidate);
+            if (floor ? wanted.contains(floor->key()) : taken.contains(candidate))
+                continue;
+            if (!m_field.explorer->mayFit(candidate)) {
+                leaveOut(candidate);
+                continue;
+            }
+            if (floor) {
+                wanted.insert(floor->key());
                 round.push_back(planned(*floor));
-            else if (!floor && taken.insert(next->second).second)
-                round.push_back({.candidate = next->second, .layout = candidate, .plan = m_field.planOf({next->second})});
+            } else {
+                taken.insert(candidate);
+                round.push_back({.candidate = candidate, .plan = m_field.planOf({candidate})});
+            }
         }
     };
-    fill(promising, kProofRound / 2, false); // for a quicker plan
-    fill(leastBound, kProofRound, true); // for a higher bound
-    return round;
+    fill(promising, kProofRound / 2); // for a quicker plan
+    fill(leastBound, kProofRound); // for a higher bound
+    std::ranges::stable_sort(round, std::greater(), [](const Work& work) { // what takes longest to simulate first
+        return work.plan.pipeline.stages * work.plan.pipeline.chunks;
+    });
+    return round.empty() && !m_open.empty() ? next(target) : round; // all that it saw is expected not to fit
 }
 
 std::vector<Proof::Work> Proof::nextFloors(double target)
 {
     std::vector<Work> round;
-    std::set<Pieces> wanted;
+    std::set<Floor::Key> wanted;
     std::vector<std::pair<double, std::size_t>> leastBound;
-    for (std::size_t i = 0; i < candidates().size(); ++i) {
-        if (m_bounds[i] < target)
-            leastBound.emplace_back(m_bounds[i], i);
-    }
+    close(target);
+    for (const std::size_t i : m_open)
+        leastBound.emplace_back(m_bounds[i], i);
     std::ranges::sort(leastBound);
     for (auto next = leastBound.begin(); next != leastBound.end() && round.size() < kProofRound; ++next) {
-        const auto floor = floorFor(candidates()[next->second]);
+        const auto floor = floorFor(next->second);
         if (!floor)
             break; // no bound can be higher
-        if (wanted.insert(floor->pieces()).second)
+        if (wanted.insert(floor->key()).second)
             round.push_back(planned(*floor));
     }
     return round;
@@ -256,9 +223,11 @@ void Proof::simulate(Work& work) const
     std::string whyNot;
     if (work.candidate)
         work.trial = m_options.simulate(work.plan, m_space.machine(), whyNot);
+    else if (work.floor.of != FloorOf::Computing)
+        work.pass = m_options.pass(work.plan, m_space.machine());
     else
-        work.floor = m_options.floor(work.plan, m_space.machine());
-    work.isDone = work.trial || work.floor || !m_options.stop.stop_requested();
+        work.computing = m_options.floor(work.plan, m_space.machine());
+    work.isDone = work.trial || work.computing || work.pass || !m_options.stop.stop_requested();
 }
 
 void Proof::take(const Work& work)
@@ -267,16 +236,69 @@ void Proof::take(const Work& work)
         return;
     if (work.candidate) {
         leaveOut(*work.candidate);
+        if (work.trial)
+            takeStep(candidates()[*work.candidate], *work.trial);
         return;
     }
-    const Pieces pieces = work.pieces();
-    const ComputeFloor floor = work.floor.value_or(ComputeFloor{}); // what cannot be simulated bounds nothing
-    m_floors[pieces] = floor;
-    for (std::size_t i = 0; i < candidates().size(); ++i) {
+    // What cannot be simulated bounds nothing.
+    const Floor::Key key = work.floor.key();
+    const Pieces& pieces = key.pieces;
+    const ComputeFloor floor = work.computing.value_or(ComputeFloor{});
+    double& seconds = m_floors[key];
+    seconds = floor.microbatchSeconds;
+    if (work.pass) {
+        const auto& [computeSeconds, waitSeconds] = *work.pass;
+        seconds = key.of == FloorOf::PassWithData ? kRounded * (computeSeconds + waitSeconds)
+                                                  : std::min(computeSeconds, computingOf(pieces)) + kOtherWaits * waitSeconds;
+    }
+    const auto& [batch, layers] = std::pair{m_space.work().globalBatch, m_space.work().model.layers};
+    for (const std::size_t i : m_open) {
         const Candidate& c = candidates()[i];
-        m_bounds[i] = std::max(m_bounds[i], leastOf(c, pieces, floor));
-        if (!floor.fits && c.pp == 1 && piecesOf(c) == pieces)
+        MicrobatchFloor& least = m_least[i];
+        Candidate whole = c;
+        whole.pp = whole.chunks = 1;
+        if (key.of == FloorOf::PassWithData && (dataOf(c) != key.data || !isRepeated(c)))
+            continue;
+        if (key.of != FloorOf::Computing) {
+            least.passSeconds = std::max(least.passSeconds, pieces.shareOfPass(piecesOf(whole)) * seconds);
+        } else if (pieces.stages > 1) {
+            const double ofStage = pieces.shareOf(piecesOf(plainStages(c, layers))) * seconds;
+            if (ofStage > least.stageSeconds) {
+                least.stageSeconds = ofStage;
+                least.isLastLongest = layers % (std::int64_t{c.pp} * c.chunks) == 0 && floor.stage + 1 == c.pp;
+            }
+        } else if (const double share = pieces.shareOf(piecesOf(whole)); share > 0.0) {
+            least.seconds = std::max(least.seconds, share * seconds);
+            least.updateSeconds = std::max(least.updateSeconds, floor.updateSeconds);
+        }
+        m_bounds[i] = std::max(m_bounds[i], leastSeconds(c, least, batch, layers));
+        if (!floor.fits && c.pp == 1 && isRepeated(c) && piecesOf(c) == pieces)
             m_bounds[i] = kInfinite;
+    }
+}
+
+/// Of others that do the same and more: they compute values again that it keeps or, without a pipeline, have smaller microbatches.
+void Proof::takeStep(const Candidate& simulated, const PlanTrial& trial)
+{
+    const auto compute = std::ranges::find_if(trial.time, [](const NamedShare& share) { return share.name == "compute"; });
+    const double computeSeconds = compute == trial.time.end() ? 0.0 : compute->amount;
+    const double seconds = computeSeconds + kOtherWaits * (trial.seconds - computeSeconds);
+    const Pieces pieces = piecesOf(simulated);
+    for (const std::size_t i : m_open) {
+        const Candidate& c = candidates()[i];
+        const Pieces own = piecesOf(c);
+        const bool isAlike = c.schedule == simulated.schedule && dataOf(c) == dataOf(simulated) && own.tp == pieces.tp
+            && own.cp == pieces.cp && (c.pp == 1 || c.microbatch == simulated.microbatch) && isRepeated(simulated);
+        if (isAlike && pieces.shareOfPass(own) > 0.0)
+            m_bounds[i] = std::max(m_bounds[i], seconds);
+    }
+}
+
+void Proof::leaveOutLarger(const Candidate& tooLarge)
+{
+    for (const std::size_t i : m_open) {
+        if (needsNoLess(candidates()[i], tooLarge))
+            leaveOut(i);
     }
 }
 
@@ -290,37 +312,24 @@ double Proof::lowerBound(double best) const
 
 } // namespace
 
-Candidate leanest(Candidate candidate, std::int64_t devices)
+bool needsNoLess(const Candidate& larger, const Candidate& smaller)
 {
-    const auto ranks = static_cast<std::int32_t>(devices / candidate.tp / candidate.cp / candidate.pp);
-    candidate.schedule = candidate.chunks > 1 ? PipelineOrder::Interleaved : PipelineOrder::OneForwardOneBackward;
-    candidate.dp = ranks;
-    candidate.fsdp = ranks;
-    candidate.zero = ranks * candidate.cp > 1 ? 3 : 0;
-    return candidate;
+    return larger.pp == smaller.pp && larger.chunks == smaller.chunks && larger.schedule == smaller.schedule
+        && larger.tp == smaller.tp && larger.cp == smaller.cp && larger.ep == smaller.ep
+        && larger.sequenceParallel == smaller.sequenceParallel && larger.ulysses == smaller.ulysses
+        && larger.recompute == smaller.recompute && larger.zero <= smaller.zero && larger.microbatch >= smaller.microbatch
+        && (larger.zero < 3 || larger.fsdp <= smaller.fsdp);
 }
 
-Candidate plainStages(Candidate candidate, std::int64_t layers)
+double boundOf(const TrialField& field, std::size_t candidate, const SearchOptions& options)
 {
-    if (layers % (std::int64_t{candidate.pp} * candidate.chunks) == 0)
-        candidate.chunks = 1;
-    return candidate;
-}
-
-double microbatchesOf(const Candidate& candidate, std::int64_t globalBatch)
-{
-    return asDouble(globalBatch) / candidate.dp / candidate.microbatch;
-}
-
-double leastSeconds(const Candidate& candidate, const ComputeFloor& floor, std::int64_t globalBatch)
-{
-    const double microbatches = microbatchesOf(candidate, globalBatch);
-    const double stages = candidate.pp;
-    if (candidate.pp == 1)
-        return microbatches * floor.microbatchSeconds + floor.updateSeconds;
-    if (candidate.chunks > 1 || splitsBackward(candidate.schedule))
-        return microbatches * floor.microbatchSeconds / stages;
-    return floor.microbatchSeconds / (1.0 - std::pow(1.0 - 1.0 / microbatches, stages));
+    Proof proof(field, options, 0.0);
+    while (auto floor = proof.floorFor(candidate)) {
+        auto work = proof.planned(*floor);
+        proof.simulate(work);
+        proof.take(work);
+    }
+    return proof.boundOf(candidate);
 }
 
 PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<FoundPlan>& tried, const SearchOptions& options)
@@ -352,6 +361,8 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
                 round.size(), workerCount(options.threads), options.stop,
                 [&](unsigned, std::size_t i) { proof.simulate(round[i]); }, 1);
             for (Proof::Work& work : round) {
+                if (options.stop.stop_requested() && !work.trial)
+                    continue; // there is no time for bounds of others
                 proof.take(work);
                 result.floors += work.isDone && !work.candidate ? 1 : 0;
                 if (!work.trial)
@@ -360,6 +371,8 @@ PlanProof provedPlans(const std::vector<TrialField>& fields, const std::vector<F
                 proof.learn(work.plan);
                 if (work.plan.fits)
                     quickest = std::min(quickest, work.plan.seconds());
+                else
+                    proof.leaveOutLarger(field.explorer->space().candidates()[*work.candidate]);
                 result.simulated.push_back(std::move(work.plan));
             }
             if (options.progress)

@@ -90,16 +90,26 @@ using PlanSimulator
 /// The same for a search on one machine.
 using PlanTest = std::function<std::optional<PlanTrial>(const FoundPlan& plan)>;
 
-/// What computing takes one device of a layout whose states are split among all devices, at as few microbatches a step as there can be; of a pipeline, a
-/// device of the stage that computes longest.
+/// What computing takes one device of a layout whose states are split among all devices; of a pipeline, a device of the stage that computes longest.
 struct ComputeFloor {
     double microbatchSeconds = 0.0; ///< forward and backward through all its layers, without any waiting
     double updateSeconds = 0.0; ///< of the optimizer
-    bool fits = true; ///< there is room for it
+    bool fits = true; ///< there is room for so few microbatches as were simulated
+    std::int64_t stage = 0; ///< of a pipeline: that it is of
 };
 
-/// Simulates such a layout with the batch that one microbatch a step makes (where stages have chunks, one for each stage); nothing where it cannot be, or was stopped. May be called by several threads at once.
+/// Simulates such a layout with the batch that few microbatches a step make; nothing where it cannot be, or was stopped. May be called by several threads
+/// at once.
 using FloorSimulator = std::function<std::optional<ComputeFloor>(const FoundPlan& layout, const SearchMachine& machine)>;
+
+/// What one microbatch more takes a layout without a pipeline, as gradients are summed after the last.
+struct PassTime {
+    double computeSeconds = 0.0; ///< with adding up gradients
+    double waitSeconds = 0.0; ///< for collectives
+};
+
+/// Likewise.
+using PassSimulator = std::function<std::optional<PassTime>(const FoundPlan& layout, const SearchMachine& machine)>;
 
 struct SearchWork;
 
@@ -151,7 +161,7 @@ struct SearchResult {
     double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter step; `isGapSimulated` says which. 0: not known
     double gap = 0.0; ///< (best - lower bound) / best
     bool isGapSimulated = false; ///< of simulated steps, else of the estimate's
-    std::int64_t floors = 0; ///< layouts whose computing alone was simulated, for the bound
+    std::int64_t floors = 0; ///< layouts of which parts were simulated, for the bound
     std::int64_t candidates = 0;
     std::int64_t pruned = 0; ///< never estimated in full: by a bound of their memory or their time
     std::int64_t prunedByMemory = 0; ///< of them
@@ -190,6 +200,7 @@ struct SearchOptions {
         = true; ///< with `simulate`: templates, and plans with more and less memory are simulated too, however long they take
     FloorSimulator floor
         = {}; ///< with `simulate`: what a bound of simulated steps is made of (plan_proof.h); null: there is none
+    PassSimulator pass = {}; ///< with `gap`, for closer bounds; null: they are of computing alone
     std::optional<double> gap = {}; ///< with `floor`: plans are simulated until no other can be quicker by more than this share
     LayerTimer layerTime = {}; ///< what estimates of layers with experts or states are held against; null: they stand as they are
     std::vector<MeshAxis> mesh = {}; ///< of a program's search: this one alone; empty: all meshes

@@ -277,8 +277,8 @@ std::string boundSentence(const SearchResult& result)
     std::string text = fmt::format("{} layouts", formatCount(static_cast<double>(result.candidates)));
     if (result.isGapSimulated)
         return text
-            + fmt::format(": {} simulated, {} without communication; no step is under {}: gap {:.1f} %", result.simulated,
-                result.floors, formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+            + fmt::format(": {} simulated, {} for the bound; no step is under {}: gap {:.1f} %", result.simulated, result.floors,
+                formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
     text += fmt::format(", {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.pruned)),
         formatCount(static_cast<double>(result.prunedByMemory)));
     if (!bestIsSimulated(result) && result.lowerBoundSeconds > 0.0)

@@ -754,23 +754,51 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
     };
 }
 
+namespace {
+
+/// A step of so many microbatches, for floors: collectives need not share links.
+std::optional<Simulation> stepOf(FoundPlan layout, std::int64_t microbatches, SearchWork work, const SearchMachine& machine,
+    const Catalogue& catalogue, const std::stop_token& stop)
+{
+    work.globalBatch = microbatches * static_cast<std::int64_t>(layout.microbatch);
+    for (const MeshAxis& axis : layout.mesh)
+        work.globalBatch *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
+    layout.pipeline.microbatches = static_cast<double>(microbatches);
+    auto simulated = simulatedPlan(layout, work, machine, machine.stack, catalogue, stop, "closed");
+    return simulated ? std::optional(std::move(simulated->simulation)) : std::nullopt;
+}
+
+} // namespace
+
 FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
 {
     return [&work, &catalogue, stop](const FoundPlan& layout, const SearchMachine& machine) -> std::optional<ComputeFloor> {
-        SearchWork one = work;
-        const std::int64_t microbatches = layout.pipeline.chunks > 1 ? layout.pipeline.stages : 1;
-        one.globalBatch = static_cast<std::int64_t>(layout.microbatch) * microbatches;
-        for (const MeshAxis& axis : layout.mesh)
-            one.globalBatch *= axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ? axis.size : 1;
-        FoundPlan plan = layout;
-        plan.pipeline.microbatches = static_cast<double>(microbatches);
-        // Only computing and memory are asked for: collectives need not share links.
-        const auto simulated = simulatedPlan(plan, one, machine, machine.stack, catalogue, stop, "closed");
-        if (!simulated)
+        const auto step = [&](std::int64_t microbatches) { return stepOf(layout, microbatches, work, machine, catalogue, stop); };
+        const bool isPiped = layout.pipeline.stages > 1;
+        const std::int64_t few = !isPiped ? 2 : layout.pipeline.chunks > 1 ? layout.pipeline.stages : 1;
+        const auto first = step(few);
+        if (!first)
             return std::nullopt;
-        const Simulation& step = simulated->simulation;
-        return ComputeFloor{
-            (step.computeSeconds - step.updateSeconds) / plan.pipeline.microbatches, step.updateSeconds, step.fits};
+        ComputeFloor floor{(first->computeSeconds - first->updateSeconds) / static_cast<double>(few), first->updateSeconds,
+            first->fits, static_cast<std::int64_t>(first->stage)};
+        if (isPiped)
+            return floor;
+        const auto second = step(few + 1);
+        if (!second)
+            return std::nullopt;
+        floor.microbatchSeconds = second->computeSeconds - first->computeSeconds; // without what is done once a step
+        return floor;
+    };
+}
+
+PassSimulator passSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop)
+{
+    return [&work, &catalogue, stop](const FoundPlan& layout, const SearchMachine& machine) -> std::optional<PassTime> {
+        const auto two = stepOf(layout, 2, work, machine, catalogue, stop);
+        const auto three = two ? stepOf(layout, 3, work, machine, catalogue, stop) : std::nullopt;
+        if (!three)
+            return std::nullopt;
+        return PassTime{three->computeSeconds - two->computeSeconds, std::max(0.0, three->exposedSeconds - two->exposedSeconds)};
     };
 }
 

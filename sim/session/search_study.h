@@ -40,6 +40,9 @@ PlanSimulator planSimulator(const SearchWork& work, const Catalogue& catalogue, 
 /// Simulates layouts for `SearchOptions::floor`. What it refers to must live as long.
 FloorSimulator floorSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
 
+/// Likewise for `SearchOptions::pass`.
+PassSimulator passSimulator(const SearchWork& work, const Catalogue& catalogue, const std::stop_token& stop = {});
+
 /// Simulates the layers of a transformer on one device, each of its `layerGroups` as a model of its own. `stop` is heeded all along.
 LayerTimer layerTimer(const Catalogue& catalogue, const std::stop_token& stop = {});
 

@@ -100,6 +100,7 @@ void SearchJob::start(std::shared_ptr<const Study> study)
             return trial;
         };
         options.floor = sim::floorSimulator(work, *m_catalogue, stop); // for the bound that no plan's step is under
+        options.pass = sim::passSimulator(work, *m_catalogue, stop);
         return last(plansOf(study, sim::searchStudy(*study, *m_catalogue, *calibration, {}, options)));
     });
 }
