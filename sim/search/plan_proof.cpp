@@ -30,6 +30,16 @@ constexpr double kRounded = 1.0 - 1e-6; ///< of a pass that is the step's own
 constexpr std::size_t kMostVisited = 20'000; ///< candidates for one round
 constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
 
+/// Whether a candidate keeps no less than another that is cut and computed alike: larger microbatches, or states of as many ranks or fewer each.
+bool needsNoLess(const Candidate& larger, const Candidate& smaller)
+{
+    return larger.pp == smaller.pp && larger.chunks == smaller.chunks && larger.schedule == smaller.schedule
+        && larger.tp == smaller.tp && larger.cp == smaller.cp && larger.ep == smaller.ep
+        && larger.sequenceParallel == smaller.sequenceParallel && larger.ulysses == smaller.ulysses
+        && larger.recompute == smaller.recompute && larger.zero <= smaller.zero && larger.microbatch >= smaller.microbatch
+        && (larger.zero < 3 || larger.fsdp <= smaller.fsdp);
+}
+
 /// One space, and what is known of it.
 class Proof {
 public:
@@ -297,7 +307,8 @@ void Proof::takeStep(const Candidate& simulated, const PlanTrial& trial)
 void Proof::leaveOutLarger(const Candidate& tooLarge)
 {
     for (const std::size_t i : m_open) {
-        if (needsNoLess(candidates()[i], tooLarge))
+        // Large microbatches may have their loss in chunks, which keeps less.
+        if (m_space.lossChunks(candidates()[i]) == m_space.lossChunks(tooLarge) && needsNoLess(candidates()[i], tooLarge))
             leaveOut(i);
     }
 }
@@ -311,15 +322,6 @@ double Proof::lowerBound(double best) const
 }
 
 } // namespace
-
-bool needsNoLess(const Candidate& larger, const Candidate& smaller)
-{
-    return larger.pp == smaller.pp && larger.chunks == smaller.chunks && larger.schedule == smaller.schedule
-        && larger.tp == smaller.tp && larger.cp == smaller.cp && larger.ep == smaller.ep
-        && larger.sequenceParallel == smaller.sequenceParallel && larger.ulysses == smaller.ulysses
-        && larger.recompute == smaller.recompute && larger.zero <= smaller.zero && larger.microbatch >= smaller.microbatch
-        && (larger.zero < 3 || larger.fsdp <= smaller.fsdp);
-}
 
 double boundOf(const TrialField& field, std::size_t candidate, const SearchOptions& options)
 {

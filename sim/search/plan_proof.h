@@ -8,9 +8,6 @@
 
 namespace meshwright::sim {
 
-/// Whether a candidate keeps no less than another that is cut and computed alike: larger microbatches, or states of as many ranks or fewer each.
-bool needsNoLess(const Candidate& larger, const Candidate& smaller);
-
 /// The highest bound of a candidate's simulated step that its floors give, simulated all. Precondition: options.floor.
 double boundOf(const TrialField& field, std::size_t candidate, const SearchOptions& options);
 
