@@ -296,11 +296,11 @@ std::string functionOf(TaskKind kind, std::size_t chunk)
     return {};
 }
 
-ScheduledFunction schedule(const DeviceFunction& function, SchedulePolicy policy)
+ScheduledFunction schedule(DeviceFunction function, SchedulePolicy policy)
 {
     ScheduledFunction scheduled;
-    scheduled.device = function;
-    scheduled.instructions = BlockScheduler(function.function, BlockId(std::int32_t{0}), policy).run();
+    scheduled.device = std::move(function);
+    scheduled.instructions = BlockScheduler(scheduled.device.function, BlockId(std::int32_t{0}), policy).run();
     planBuffers(scheduled);
     return scheduled;
 }

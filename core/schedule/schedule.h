@@ -166,7 +166,7 @@ inline bool isPipelined(const ScheduledProgram& scheduled)
 }
 
 /// Orders, fuses and places one function.
-ScheduledFunction schedule(const DeviceFunction& function, SchedulePolicy policy);
+ScheduledFunction schedule(DeviceFunction function, SchedulePolicy policy);
 ScheduledProgram schedule(const DeviceProgram& program, SchedulePolicy policy);
 
 /// Bytes in use by kind at each instruction (index = instruction).

@@ -13,18 +13,43 @@ bool isPartOfWord(char c)
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
 }
 
-/// From the part that differs of two names: "layers.0-7.ffn.w" and "layers.8-15.ffn.w". None: other parts differ too.
-std::optional<Renaming> renamingOfNames(std::string_view a, std::string_view b)
+/// Of the part that differs of two names, with the one before: of "grad.layers.0-7.w" and "grad.layers.8-15.w" "layers.0-7" and "layers.8-15". None:
+/// other parts differ too, or there is none before: it could be any word.
+std::optional<Renaming::Part> renamingOfNames(std::string_view a, std::string_view b)
 {
-    const auto [differsA, differsB] = std::ranges::mismatch(a, b);
-    const auto endOf = [](std::string_view name, std::string_view::iterator from) {
-        return static_cast<std::size_t>(std::find(from, name.end(), '.') - name.begin());
+    const auto differs = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+    const auto partBefore = [&](std::size_t at) {
+        const std::size_t dot = at == 0 ? std::string_view::npos : a.rfind('.', at - 1);
+        return dot == std::string_view::npos ? std::size_t{0} : dot;
     };
-    const std::size_t endA = endOf(a, differsA);
-    const std::size_t endB = endOf(b, differsB);
-    if (a.substr(endA) != b.substr(endB))
+    std::size_t begin = partBefore(differs);
+    begin = partBefore(begin);
+    begin += begin > 0 ? 1 : 0;
+    const std::size_t endA = std::min(a.find('.', differs), a.size());
+    const std::size_t endB = std::min(b.find('.', differs), b.size());
+    if (a.substr(endA) != b.substr(endB) || a.substr(begin, endA - begin).find('.') == std::string_view::npos)
         return std::nullopt;
-    return Renaming{std::string(a.substr(0, endA)), std::string(b.substr(0, endB))};
+    return Renaming::Part{std::string(a.substr(begin, endA - begin)), std::string(b.substr(begin, endB - begin))};
+}
+
+/// All parts of names that differ. None: a name becomes two others.
+std::optional<Renaming> renamingOfAll(const Function& function, const Function& other)
+{
+    Renaming names;
+    for (std::size_t i = 0; i < function.values.size(); ++i) {
+        const std::string& name = function.values[i].name;
+        if (name == other.values[i].name)
+            continue;
+        auto part = renamingOfNames(name, other.values[i].name);
+        if (!part)
+            return std::nullopt;
+        const auto known = std::ranges::find(names.parts, part->from, &Renaming::Part::from);
+        if (known == names.parts.end())
+            names.parts.push_back(*std::move(part));
+        else if (known->to != part->to)
+            return std::nullopt;
+    }
+    return names;
 }
 
 bool areAlike(const Value& a, const Value& b, const Renaming& names)
@@ -55,15 +80,21 @@ bool areAlike(const Block& a, const Block& b)
 std::string Renaming::operator()(std::string_view text) const
 {
     std::string made;
-    while (true) {
-        const std::size_t at = text.find(from);
-        if (at == std::string_view::npos)
-            return made.append(text);
-        const std::size_t end = at + from.size();
-        const bool isWhole = (at == 0 || !isPartOfWord(text[at - 1])) && (end == text.size() || !isPartOfWord(text[end]));
-        made.append(text.substr(0, at)).append(isWhole ? to : from);
-        text.remove_prefix(end);
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const bool begins = at == 0 || !isPartOfWord(text[at - 1]);
+        const auto part = !begins ? parts.end() : std::ranges::find_if(parts, [&](const Part& one) {
+            const std::size_t end = at + one.from.size();
+            return text.substr(at).starts_with(one.from) && (end == text.size() || !isPartOfWord(text[end]));
+        });
+        if (part == parts.end()) {
+            made += text[at++];
+        } else {
+            made += part->to;
+            at += part->from.size();
+        }
     }
+    return made;
 }
 
 std::optional<Renaming> renamingOf(const Function& function, const Function& other)
@@ -71,11 +102,7 @@ std::optional<Renaming> renamingOf(const Function& function, const Function& oth
     if (function.values.size() != other.values.size() || function.ops.size() != other.ops.size()
         || function.blocks.size() != other.blocks.size())
         return std::nullopt;
-    const auto differs
-        = std::ranges::mismatch(function.values, other.values, std::ranges::equal_to{}, &Value::name, &Value::name);
-    if (differs.in1 == function.values.end())
-        return std::nullopt;
-    const auto names = renamingOfNames(differs.in1->name, differs.in2->name);
+    const auto names = renamingOfAll(function, other);
     if (!names)
         return std::nullopt;
     const auto sameValue = [&](const Value& a, const Value& b) { return areAlike(a, b, *names); };
@@ -93,18 +120,18 @@ std::optional<Renaming> renamingOf(const Function& function, const Function& oth
     return isSame ? names : std::nullopt;
 }
 
-DeviceFunction renamed(DeviceFunction device, const Renaming& names)
+Function renamed(Function function, const Renaming& names)
 {
     const auto rename = [&](std::string& text) {
         if (!text.empty())
             text = names(text);
     };
-    for (Value& value : device.function.values) {
+    for (Value& value : function.values) {
         rename(value.name);
         rename(value.annotation);
     }
-    std::ranges::for_each(device.function.resultNames, rename);
-    for (Op& op : device.function.ops) {
+    std::ranges::for_each(function.resultNames, rename);
+    for (Op& op : function.ops) {
         if (auto* constraint = std::get_if<ConstraintAttributes>(&op.attributes))
             rename(constraint->origin);
         if (auto* collective = std::get_if<CollectiveAttributes>(&op.attributes)) {
@@ -112,6 +139,12 @@ DeviceFunction renamed(DeviceFunction device, const Renaming& names)
                 rename(collective->cause.*text);
         }
     }
+    return function;
+}
+
+DeviceFunction renamed(DeviceFunction device, const Renaming& names)
+{
+    device.function = renamed(std::move(device.function), names);
     return device;
 }
 

@@ -6,20 +6,27 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshwright {
 
-/// How the names of one piece of a model become those of another: "layers.0-7" -> "layers.8-15", wherever it stands as words of its own.
+/// How the names of some pieces of a model become those of others: "layers.0-7" -> "layers.8-15", wherever they stand as words of their own.
 struct Renaming {
-    std::string from;
-    std::string to;
+    struct Part {
+        std::string from;
+        std::string to;
+    };
+    std::vector<Part> parts; ///< of different names
 
     std::string operator()(std::string_view text) const;
 };
 
 /// The renaming after which the functions are the same, op by op, with all shardings and annotations; their own names are not compared.
-/// None: they differ in more than the name of one part of the model.
+/// None: they differ in more than names of parts of the model.
 std::optional<Renaming> renamingOf(const Function& function, const Function& other);
+
+/// A function with other names; its own stays.
+Function renamed(Function function, const Renaming& names);
 
 /// A device function with other names, in its causes too.
 DeviceFunction renamed(DeviceFunction device, const Renaming& names);

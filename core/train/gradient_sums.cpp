@@ -6,10 +6,22 @@
 #include "core/schedule/stage_array.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace meshwright {
 
 namespace {
+
+/// What one device makes of a gradient.
+struct GradientPart {
+    std::string parameter;
+    ValueId value; ///< in the backward function, or in the body of a loop of it
+    std::vector<OpId> ops; ///< conversions and changes of shape that make it what is added up
+    TensorSharding layout; ///< of that, in a loop of what all turns make: partial over the axes of the reduction that is put off
+    OpId loop; ///< a Repeat that makes a row of the gradient in each turn; invalid for others
+    std::size_t result = 0; ///< of the loop's
+};
 
 /// Copies of device functions, op by op, that keep the whole arrays' shapes.
 class DeviceCopy {
@@ -172,8 +184,7 @@ void findReduction(const Function& backward, GradientPart& part)
     }
 }
 
-} // namespace
-
+/// The part of a gradient, which is a result of the function; the gradient itself where nothing sums it over devices at the end.
 GradientPart partOf(const Function& backward, std::size_t result)
 {
     const ValueId gradient = backward.results()[result];
@@ -195,9 +206,16 @@ GradientPart partOf(const Function& backward, std::size_t result)
     return part;
 }
 
-DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<GradientPart>& parts)
+} // namespace
+
+DeviceFunction accumulating(const DeviceFunction& backward)
 {
     const Function& source = backward.function;
+    std::vector<GradientPart> parts;
+    for (std::size_t i = 0; i < source.results().size(); ++i) {
+        if (stageArrayOf(source.resultNames[i]).kind == StageArray::Kind::Gradient)
+            parts.push_back(partOf(source, i));
+    }
     DeviceFunction target;
     target.function.name = source.name;
     DeviceCopy copy(target, backward);

@@ -108,6 +108,21 @@ struct Piece {
     std::vector<std::string> parameters;
 };
 
+/// A piece, and what it was cut out of.
+struct KnownPiece {
+    Function source;
+    std::vector<Residual> residuals; ///< of its ops, as of forEachOp
+    std::vector<DType> gradients; ///< of its parameters
+    Piece piece;
+};
+
+/// A function of a stage, and what its devices run.
+struct KnownFunction {
+    Function source;
+    bool accumulates = false;
+    ScheduledFunction scheduled;
+};
+
 class PipelineBuilder {
 public:
     PipelineBuilder(const Program& program, const PipelineCut& cut)
@@ -141,8 +156,10 @@ public:
         if (m_step.donations.empty())
             return Problem{"MW1545", "a pipeline trains, and the study has no optimizer",
                 "name one, such as optimizer: {sgd: {learning_rate: 0.01}}"};
+        m_scheduled.policy = m_cut.policy;
+        m_scheduled.pipeline = m_cut.shape;
         for (std::int64_t stage = 0; stage < m_cut.shape.stages; ++stage) {
-            DeviceStage& made = m_device.stages.emplace_back();
+            ScheduledStage& made = m_scheduled.stages.emplace_back();
             made.meshes.push_back({m_program.meshes.front().name, stageMesh(stage)});
         }
         for (std::size_t piece = 0; piece < pieces(); ++piece) {
@@ -151,7 +168,7 @@ public:
             if (auto added = addPiece(piece); !added)
                 return added.error();
         }
-        for (std::size_t stage = 0; stage < m_device.stages.size(); ++stage) {
+        for (std::size_t stage = 0; stage < m_scheduled.stages.size(); ++stage) {
             if (m_cut.stop.stop_requested())
                 return stoppedProblem();
             if (auto added = addUpdate(stage); !added)
@@ -159,21 +176,19 @@ public:
         }
         if (!m_problems.empty())
             return m_problems;
-        ScheduledProgram scheduled = schedule(m_device, m_cut.policy);
-        scheduled.pipeline = m_cut.shape;
         std::vector<std::size_t> sharing;
-        for (std::size_t stage = 0; stage < m_device.stages.size(); ++stage) {
+        for (std::size_t stage = 0; stage < m_scheduled.stages.size(); ++stage) {
             if (std::ranges::any_of(m_shared, [&](const auto& entry) { return isOn(entry.first, stage); }))
                 sharing.push_back(stage);
         }
-        scheduled.tasks = pipelineTasks(m_cut.shape, squaredNorm().has_value(), sharing);
-        return scheduled;
+        m_scheduled.tasks = pipelineTasks(m_cut.shape, squaredNorm().has_value(), sharing);
+        return std::move(m_scheduled);
     }
 
 private:
     std::size_t pieces() const { return static_cast<std::size_t>(m_cut.shape.pieces()); }
-    std::size_t stageOf(std::size_t piece) const { return piece % m_device.stages.size(); }
-    std::size_t chunkOf(std::size_t piece) const { return piece / m_device.stages.size(); }
+    std::size_t stageOf(std::size_t piece) const { return piece % m_scheduled.stages.size(); }
+    std::size_t chunkOf(std::size_t piece) const { return piece / m_scheduled.stages.size(); }
     bool isLast(std::size_t piece) const { return piece + 1 == pieces(); }
 
     /// The mesh with the stage's devices: its axes keep their places, the pipeline's has size 1.
@@ -195,27 +210,33 @@ private:
         return *std::move(mesh);
     }
 
-    /// Stages' meshes differ in nothing but their devices, so what one stage learnt of a piece holds for a like piece of another.
-    Result<DeviceFunction> onDevices(std::size_t stage, Function function)
+    /// Adds what the devices of a stage run of a function: `accumulates`, of one that adds up its gradients. Stages' meshes differ in nothing but their
+    /// devices, so what one learnt of a function holds for a like one of another.
+    Result<const Function*> add(std::size_t stage, Function function, bool accumulates = false)
     {
-        for (const auto& [source, device] : m_known) {
-            if (const auto names = renamingOf(source, function)) {
-                DeviceFunction made = renamed(device, *names);
-                made.function.name = function.name;
-                return made;
-            }
+        std::vector<ScheduledFunction>& functions = m_scheduled.stages[stage].functions;
+        for (const KnownFunction& known : m_knownFunctions) {
+            const auto names = known.accumulates == accumulates ? renamingOf(known.source, function) : std::nullopt;
+            if (!names)
+                continue;
+            ScheduledFunction& made = functions.emplace_back(known.scheduled);
+            made.device = renamed(std::move(made.device), *names);
+            made.device.function.name = function.name;
+            return &made.device.function;
         }
         Program program;
-        program.meshes = m_device.stages[stage].meshes;
+        program.meshes = m_scheduled.stages[stage].meshes;
         program.functions.push_back(function);
         auto partitioned = propagateAndPartition(std::move(program));
         if (!partitioned)
             return partitioned.error();
-        m_device.collectiveCost = partitioned->device.collectiveCost;
+        m_scheduled.collectiveCost = partitioned->device.collectiveCost;
         DeviceFunction& device = partitioned->device.stages.front().functions.front();
-        if (device.warnings.empty()) // their texts name values
-            m_known.emplace_back(std::move(function), device);
-        return std::move(device);
+        const bool isAlikeWithOtherNames = device.warnings.empty(); // their texts name values
+        functions.push_back(schedule(accumulates ? accumulating(device) : std::move(device), m_cut.policy));
+        if (isAlikeWithOtherNames)
+            m_knownFunctions.push_back({std::move(function), accumulates, functions.back()});
+        return &functions.back().device.function;
     }
 
     Result<ValueId> cutValue(std::size_t piece) const
@@ -241,14 +262,14 @@ private:
         }
     }
 
-    static Residual residualIn(const std::map<OpId, Residual>& residuals, OpId op)
+    Residual residualOf(OpId op) const
     {
-        const auto found = residuals.find(op);
-        return found == residuals.end() ? Residual::Kept : found->second;
+        const auto found = m_residuals.find(op);
+        return found == m_residuals.end() ? Residual::Kept : found->second;
     }
 
     /// Cuts a piece out of the model and differentiates it.
-    Result<Piece> pieceOf(std::size_t piece) const
+    Result<Piece> pieceOf(std::size_t piece)
     {
         std::vector<ValueId> from;
         std::vector<ValueId> to;
@@ -296,16 +317,30 @@ private:
             }
             wrt.push_back(i);
         }
-        const std::vector<OpId> ops = opsOf(whole);
-        std::map<OpId, Residual> residuals;
-        std::size_t next = 0;
-        for (const OpId taken : slice.ops) {
-            forEachOp(m_model, taken, [&](OpId op) { residuals.emplace(ops[next++], residualIn(m_residuals, op)); });
+        std::vector<Residual> residuals;
+        for (const OpId taken : slice.ops)
+            forEachOp(m_model, taken, [&](OpId op) { residuals.push_back(residualOf(op)); });
+        std::vector<DType> gradients;
+        for (const std::string& parameter : made.parameters)
+            gradients.push_back(gradientType(parameter).dtype);
+        for (const KnownPiece& known : m_knownPieces) {
+            const bool isAlike = known.residuals == residuals && known.gradients == gradients;
+            if (const auto renaming = isAlike ? renamingOf(known.source, whole) : std::nullopt) {
+                made.forward = renamed(known.piece.forward, *renaming);
+                made.forward.name = functionOf(TaskKind::Forward, chunkOf(piece));
+                made.backward = renamed(known.piece.backward, *renaming);
+                made.backward.name = functionOf(TaskKind::Backward, chunkOf(piece));
+                return made;
+            }
         }
-        auto derivative = differentiate(whole, wrt, {0}, [&](OpId op) { return residualIn(residuals, op); });
+        std::map<OpId, Residual> residualsOfOps;
+        std::size_t next = 0;
+        forEachOp(whole, [&](OpId op) { residualsOfOps.emplace(op, residuals[next++]); });
+        auto derivative = differentiate(whole, wrt, {0}, [&](OpId op) { return residualsOfOps.at(op); });
         if (!derivative)
             return derivative.error();
         finishPiece(*derivative, made, names, piece);
+        m_knownPieces.push_back({std::move(whole), std::move(residuals), std::move(gradients), made});
         return made;
     }
 
@@ -391,10 +426,10 @@ private:
                 layouts[parameter] = m_layouts[owner->second].at(parameter);
         }
         pin(made->forward, layouts);
-        auto forward = onDevices(stage, std::move(made->forward));
+        const auto forward = add(stage, std::move(made->forward));
         if (!forward)
             return forward.error();
-        learn(forward->function, layouts);
+        learn(**forward, layouts);
         if (!isLast(piece))
             layouts[nameOf(Kind::OutputGradient)] = m_between = layouts.at(nameOf(Kind::Output));
         if (piece > 0)
@@ -409,7 +444,6 @@ private:
             layouts[gradientOf(parameter)] = gradientLayout(parameter).value_or(layouts.at(parameter));
             m_layouts[stage][gradientOf(parameter)] = reducedLayout(parameter, layouts.at(gradientOf(parameter)));
         }
-        m_device.stages[stage].functions.push_back(*std::move(forward));
         Function gradients = std::move(made->backward);
         if (splitsBackward(m_cut.shape.order)) {
             auto split = addInputGradient(piece, gradients, layouts);
@@ -418,17 +452,14 @@ private:
             gradients = *std::move(split);
         }
         pin(gradients, layouts);
-        auto backward = onDevices(stage, std::move(gradients));
+        const auto backward = add(stage, std::move(gradients), true);
         if (!backward)
             return backward.error();
-        std::vector<GradientPart> parts;
-        for (std::size_t i = 0; i < backward->function.results().size(); ++i) {
-            if (stageArrayOf(backward->function.resultNames[i]).kind == Kind::Gradient)
-                parts.push_back(partOf(backward->function, i));
+        for (std::size_t i = 0; i < (*backward)->results().size(); ++i) {
+            const std::string& name = (*backward)->resultNames[i];
+            if (stageArrayOf(name).kind == Kind::GradientSum)
+                m_layouts[stage][name] = *(**backward)[(*backward)->results()[i]].sharding;
         }
-        for (const GradientPart& part : parts)
-            m_layouts[stage][sumOf(part.parameter)] = part.layout;
-        m_device.stages[stage].functions.push_back(accumulating(*backward, parts));
         return Done{};
     }
 
@@ -439,11 +470,10 @@ private:
         split.input.name = whole.name;
         split.weight.name = functionOf(TaskKind::BackwardWeight, chunkOf(piece));
         pin(split.input, layouts);
-        auto input = onDevices(stageOf(piece), std::move(split.input));
+        const auto input = add(stageOf(piece), std::move(split.input));
         if (!input)
             return input.error();
-        learn(input->function, layouts);
-        m_device.stages[stageOf(piece)].functions.push_back(*std::move(input));
+        learn(**input, layouts);
         return std::move(split.weight);
     }
 
@@ -510,7 +540,7 @@ private:
             parts.push_back(sharing.argument(type, sumOf(parameter), Role::Gradient));
             shared.resultNames.push_back(nameOf(Kind::SharedPart, parameter));
             ValueId sum;
-            for (std::size_t other = 0; other < m_device.stages.size(); ++other) {
+            for (std::size_t other = 0; other < m_scheduled.stages.size(); ++other) {
                 if (!isOn(parameter, other))
                     continue;
                 const std::string name
@@ -529,10 +559,8 @@ private:
             Function& function = builder->function();
             builder->setResults(*results, std::vector<std::string>(function.resultNames));
             pin(function, layouts);
-            auto device = onDevices(stage, std::move(function));
-            if (!device)
-                return device.error();
-            m_device.stages[stage].functions.push_back(*std::move(device));
+            if (const auto added = add(stage, std::move(function)); !added)
+                return added.error();
         }
         return Done{};
     }
@@ -563,10 +591,8 @@ private:
         names.push_back(nameOf(Kind::NormPart));
         builder.setResults(std::move(results), std::move(names));
         pin(norm, m_layouts[stage]);
-        auto device = onDevices(stage, std::move(norm));
-        if (!device)
-            return device.error();
-        m_device.stages[stage].functions.push_back(*std::move(device));
+        if (const auto added = add(stage, std::move(norm)); !added)
+            return added.error();
         return Done{};
     }
 
@@ -649,11 +675,10 @@ private:
             }
             update.donations.push_back({static_cast<std::size_t>(argument - arguments.begin()), i});
         }
-        auto device = onDevices(stage, std::move(update));
-        if (!device)
-            return device.error();
-        learn(device->function, layouts);
-        m_device.stages[stage].functions.push_back(*std::move(device));
+        const auto added = add(stage, std::move(update));
+        if (!added)
+            return added.error();
+        learn(**added, layouts);
         return addInit(stage, arrays, layouts);
     }
 
@@ -669,10 +694,8 @@ private:
         for (Value& value : init.values)
             value.sharding.reset();
         pin(init, layouts);
-        auto device = onDevices(stage, std::move(init));
-        if (!device)
-            return device.error();
-        m_device.stages[stage].functions.push_back(*std::move(device));
+        if (const auto added = add(stage, std::move(init)); !added)
+            return added.error();
         return Done{};
     }
 
@@ -684,8 +707,9 @@ private:
     std::map<std::string, ValueId> m_gradients; ///< of it, by parameter
     Layouts m_moments; ///< of the optimizer's moments, by parameter: where they lie on most devices
     std::map<std::string, std::size_t> m_initOf; ///< the result of "init" by array
-    DeviceProgram m_device;
-    std::vector<std::pair<Function, DeviceFunction>> m_known; ///< functions of pieces, and what devices run of them
+    ScheduledProgram m_scheduled;
+    std::vector<KnownPiece> m_knownPieces;
+    std::vector<KnownFunction> m_knownFunctions;
     std::vector<Layouts> m_layouts; ///< by stage: of parameters, gradients and their sums
     std::map<std::string, std::size_t> m_owner; ///< the stage of each parameter: of several the first
     std::map<std::string, std::set<std::size_t>> m_shared; ///< the other stages of those that several have

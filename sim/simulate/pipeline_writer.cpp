@@ -30,18 +30,19 @@ PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mes
     , m_sites(sites)
     , m_transfers(transfersOf(pipeline))
 {
+    assert(pipeline.policy == SchedulePolicy::Overlapped);
     for (const ScheduledStage& stage : pipeline.stages) {
         StepWriter& writer = *m_writers.emplace_back(
             std::make_unique<StepWriter>(sites, cost, MatmulPrecision::Highest, false, hostLinkBytesPerSecond));
-        std::map<std::string, ScheduledFunction>& functions = m_functions.emplace_back();
+        std::map<std::string, const ScheduledFunction*>& functions = m_functions.emplace_back();
         for (const ScheduledFunction& function : stage.functions) {
             const std::string& name = function.device.function.name;
             if (name == "init")
                 continue;
-            const auto added = functions.emplace(name, schedule(function.device, SchedulePolicy::Overlapped)).first;
+            functions.emplace(name, &function);
             sites.beginFunction(static_cast<std::uint32_t>(m_writers.size() - 1));
             const std::size_t before = uses.size();
-            announce(added->second.device, mesh, writer, sites, uses, siteOfUse);
+            announce(function.device, mesh, writer, sites, uses, siteOfUse);
             for (std::size_t use = before; use < uses.size(); ++use)
                 uses[use].stage = m_writers.size() - 1;
         }
@@ -54,7 +55,7 @@ PipelineWriter::PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mes
         m_sites.add(transfer);
     for (std::size_t stage = 0; stage < m_writers.size(); ++stage) {
         for (const auto& [name, function] : m_functions[stage])
-            m_writers[stage]->learnWhole(function);
+            m_writers[stage]->learnWhole(*function);
     }
 }
 
@@ -89,7 +90,7 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
         pass(neighbour(true), piece, backward, task.microbatch, true);
     if (task.kind == TaskKind::TotalGradients)
         shareGradients(static_cast<std::int64_t>(task.stage), true);
-    const StepWriter::Moments own = writer.executeWhole(m_functions[task.stage].at(task.function));
+    const StepWriter::Moments own = writer.executeWhole(*m_functions[task.stage].at(task.function));
     if (moments[task.stage].empty())
         moments[task.stage].push_back(own.front());
     moments[task.stage].push_back(own.back());

@@ -21,7 +21,7 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
 /// Writes the tasks of a pipeline's stages.
 class PipelineWriter {
 public:
-    /// The pipeline, the sites and the cost must outlive the writer. `hostLinkBytesPerSecond`: see StepWriter. `wholes`: functions may be one op, where
+    /// The pipeline, which is scheduled with SchedulePolicy::Overlapped, the sites and the cost must outlive the writer. `hostLinkBytesPerSecond`: see StepWriter. `wholes`: functions may be one op, where
     /// a stage's devices all do the same at the same time.
     PipelineWriter(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites,
         const DeviceCost& cost, double hostLinkBytesPerSecond, bool wholes);
@@ -44,7 +44,7 @@ private:
     std::string m_axis;
     NetworkSites& m_sites;
     std::vector<std::unique_ptr<StepWriter>> m_writers;
-    std::vector<std::map<std::string, ScheduledFunction>> m_functions; ///< by stage and name
+    std::vector<std::map<std::string, const ScheduledFunction*>> m_functions; ///< by stage and name
     std::vector<StageTransfer> m_transfers;
     std::map<StageTransfer, std::uint32_t> m_useOf;
 };

@@ -96,13 +96,11 @@ bool movesOverHostLink(const std::vector<Instruction>& instructions)
     });
 }
 
-/// The stages' functions are scheduled again for the simulation, with streams.
 bool movesOverHostLink(const ScheduledProgram& pipeline)
 {
     return std::ranges::any_of(pipeline.stages, [](const ScheduledStage& stage) {
-        return std::ranges::any_of(stage.functions, [](const ScheduledFunction& function) {
-            return std::ranges::any_of(function.device.function.ops, [](const Op& op) { return movedTo(op).has_value(); });
-        });
+        return std::ranges::any_of(
+            stage.functions, [](const ScheduledFunction& function) { return movesOverHostLink(function.instructions); });
     });
 }
 

@@ -127,7 +127,7 @@ double productFlops(const Function& function);
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
     const Machine& machine, const CostOptions& options, const NetworkOptions& network = {}, const SimulationExtras& extras = {});
 
-/// Runs the tasks of a pipeline: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
+/// Runs the tasks of a pipeline that is scheduled with SchedulePolicy::Overlapped: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
 /// soon as it is made and every device's to its partner in the other stage, forward and backward on streams of their own.
 ///
 /// `bubbleSeconds` is what the longest stage waits for others. Memory is that of the stage that needs most: its arrays, what its microbatches under

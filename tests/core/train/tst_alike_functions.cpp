@@ -25,7 +25,7 @@ Function layer(const std::string& name)
     Function function;
     function.name = "forward";
     Builder builder(function);
-    const ValueId x = builder.argument({DType::F32, {4, 8}}, "in", Role::Activation);
+    const ValueId x = builder.argument({DType::F32, {4, 8}}, "act.inner.0", Role::Activation);
     const ValueId w = builder.argument({DType::F32, {8, 8}}, name + ".w", Role::Parameter);
     function[w].annotation = "sharding." + name + ".w";
     const ValueId y = builder.named(builder.matmul(x, w, DType::F32), "act." + name);
@@ -57,6 +57,8 @@ void TestAlikeFunctions::names_data()
                             << "grad.layers.8-15.ffn.w";
     QTest::newRow("twice") << "layers.0-7.a and layers.0-7.b"
                            << "layers.8-15.a and layers.8-15.b";
+    QTest::newRow("two parts") << "layers.0-7.a, layers.8-15.b"
+                               << "layers.8-15.a, layers.16-23.b";
     QTest::newRow("a longer number") << "layers.0-71.w"
                                      << "layers.0-71.w";
     QTest::newRow("another word") << "mylayers.0-7.w"
@@ -70,7 +72,8 @@ void TestAlikeFunctions::names_data()
 void TestAlikeFunctions::names()
 {
     QFETCH(QString, text);
-    QTEST(QString::fromStdString(Renaming{"layers.0-7", "layers.8-15"}(text.toStdString())), "renamed");
+    const Renaming names{{{"layers.0-7", "layers.8-15"}, {"layers.8-15", "layers.16-23"}}};
+    QTEST(QString::fromStdString(names(text.toStdString())), "renamed");
 }
 
 void TestAlikeFunctions::functions_data()
@@ -90,6 +93,8 @@ void TestAlikeFunctions::functions_data()
     row("what a constraint comes from", false,
         [](Function& function) { function.ops.back().as<ConstraintAttributes>().origin = "sharding.act.*"; });
     row("the name of a second part", false, [](Function& function) { function.values.front().name = "out"; });
+    row("the next of another part", true, [](Function& function) { function.values.front().name = "act.inner.1"; });
+    row("one part as two", false, [](Function& function) { function[function.arguments()[1]].name = "layers.16-23.w"; });
     row("a name behind the layer's", false, [](Function& function) { function[function.arguments()[1]].name = "layers.8-15.b"; });
     row("a donation", false, [](Function& function) { function.donations = {{0, 0}}; });
 }
@@ -113,7 +118,7 @@ void TestAlikeFunctions::causesAreRenamed()
     CollectiveAttributes gather;
     gather.cause = {"layers.0-7.w", "dot_general", "layers.0-7.w lies in pieces", "sharding.layers.0-7.w"};
     function.ops.back().attributes = gather;
-    const Function after = renamed(device, {"layers.0-7", "layers.8-15"}).function;
+    const Function after = renamed(device, Renaming{{{"layers.0-7", "layers.8-15"}}}).function;
     const Cause expected{"layers.8-15.w", "dot_general", "layers.8-15.w lies in pieces", "sharding.layers.8-15.w"};
     QCOMPARE(after.ops.back().as<CollectiveAttributes>().cause, expected);
     QCOMPARE(after[after.arguments()[1]].name, std::string("layers.8-15.w"));
