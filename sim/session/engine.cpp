@@ -255,17 +255,10 @@ Result<Study> pipelinedStudy(const Study& study, SchedulePolicy policy)
     return keepsLoops ? withCutLoops(study, cutsOf(study)) : withUnrolledLayers(study);
 }
 
-/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
-Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy, const std::stop_token& stop = {})
+/// The stages and tasks of a study whose layers can be cut apart, propagated and partitioned piece by piece.
+Result<ScheduledProgram> piecesOf(const Study& study, SchedulePolicy policy, const std::stop_token& stop)
 {
-    const auto apart = pipelinedStudy(looped, policy);
-    if (!apart)
-        return apart.error();
-    const Study& study = *apart;
     Problems warnings;
-    auto whole = annotatedProgram(study, assignedSpecs(study), warnings);
-    if (!whole)
-        return whole.error();
     Study part = study;
     part.batch /= study.pipeline.microbatches;
     const std::vector<AssignedSpec> assigned = assignedSpecs(part);
@@ -286,15 +279,30 @@ Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy,
         cut.residuals = residualsOf(*transformer, options);
     }
     auto scheduled = pipelineOf(*microbatch, cut);
-    if (!scheduled) {
-        Problems problems = scheduled.error();
-        for (Problem& problem : problems) {
-            if (problem.place == Place{})
-                problem.place.path = "pipeline";
-        }
-        return placedIn(study, std::move(problems));
+    if (scheduled)
+        return scheduled;
+    Problems problems = scheduled.error();
+    for (Problem& problem : problems) {
+        if (problem.place == Place{})
+            problem.place.path = "pipeline";
     }
-    return TrainingPhase{study.train.steps, *std::move(whole), *std::move(scheduled)};
+    return placedIn(study, std::move(problems));
+}
+
+/// A phase whose steps are cut into stages and microbatches.
+Result<TrainingPhase> pipelinedPhase(const Study& looped, SchedulePolicy policy, const std::stop_token& stop = {})
+{
+    const auto study = pipelinedStudy(looped, policy);
+    if (!study)
+        return study.error();
+    Problems warnings;
+    auto whole = annotatedProgram(*study, assignedSpecs(*study), warnings);
+    if (!whole)
+        return whole.error();
+    auto pieces = piecesOf(*study, policy, stop);
+    if (!pieces)
+        return pieces.error();
+    return TrainingPhase{study->train.steps, *std::move(whole), *std::move(pieces)};
 }
 
 } // namespace
@@ -394,27 +402,69 @@ struct OwnWork {
     double uncountedFlops = 0.0;
 };
 
-/// The loss and its gradients of the model as it is counted; nothing where a step is no more than that.
-std::optional<OwnWork> ownWork(const BuiltPhase& built)
+/// Whether a step does more than that.
+bool doesMore(const TransformerModel& model)
 {
-    const TransformerModel* transformer = built.study.transformer();
-    if (transformer == nullptr)
-        return std::nullopt;
-    const std::vector<TransformerConfig> groups = layerGroups(transformer->config);
+    const std::vector<TransformerConfig> groups = layerGroups(model.config);
     const bool isRecurrent = std::ranges::any_of(groups, [](const TransformerConfig& group) { return group.isRecurrent(); });
-    Study plain = built.study;
+    return isRecurrent || !(ownModel(model) == model);
+}
+
+/// The loss and its gradients of a transformer as it is counted.
+Result<OwnWork> ownWork(const Study& study)
+{
+    Study plain = study;
     auto& model = std::get<TransformerModel>(plain.model);
     model = ownModel(model);
-    if (!isRecurrent && model == *transformer)
-        return std::nullopt;
     const auto options = trainingOptions(plain, {});
     const auto program = options ? buildTransformerTraining(model, *options) : options.error();
     if (!program)
-        return std::nullopt;
+        return program.error();
     auto own = withGradients(restrictedTo(*program->find("evaluate"), {0}), {});
     if (!own)
-        return std::nullopt;
+        return own.error();
     return OwnWork{*std::move(own), model.capacityFactor == 0.0 ? unroutedFlops(model, plain.batch) : 0.0};
+}
+
+/// A step before it is scheduled, and what is counted of it.
+struct CountedStep {
+    const Study& study;
+    const Mesh& mesh;
+    const std::string& collectiveCost;
+    const Function& unsharded;
+    const OwnWork* own = nullptr; ///< counted in its place
+};
+
+Result<SimulatedStudy> simulateCounted(const CountedStep& step, const ScheduledFunction* scheduled,
+    const ScheduledProgram* pipeline, const Machine& machine, const SimulationExtras& extras, const std::stop_token& stop)
+{
+    const Function& unsharded = step.own != nullptr ? step.own->function : step.unsharded;
+    SimulationExtras all = extras;
+    if (step.own != nullptr)
+        all.modelFlops = productFlops(step.own->function) - step.own->uncountedFlops;
+    NetworkOptions network = networkOf(step.study);
+    network.stop = stop;
+    const auto cost
+        = costOptionsOf(machine.chip, unstatedPrecision(step.study), step.study.stack, extras.traits, extras.constants);
+    if (!cost)
+        return cost.error();
+    SimulatedStudy result;
+    result.name = step.study.name;
+    result.file = step.study.places.file;
+    result.mesh = step.mesh;
+    result.collectiveCost = step.collectiveCost;
+    auto simulation = pipeline != nullptr
+        ? simulate(*pipeline, step.mesh, step.study.pipeline.axis, unsharded, machine, *cost, network, all)
+        : simulate(*scheduled, step.mesh, unsharded, machine, *cost, network, all);
+    if (!simulation)
+        return placedOnMachine(step.study, simulation.error());
+    result.simulation = *std::move(simulation);
+    result.simulation.assumptions.push_back(stackAssumption(step.study, machine.chip));
+    if (const std::size_t loops = openLoops(unsharded); loops > 0)
+        result.simulation.assumptions.push_back(
+            fmt::format("{} {} an unknown number of turns: one is counted", counted(loops, "loop"), loops == 1 ? "has" : "have"));
+    result.liveAtPeak = pipeline != nullptr ? liveAtPeak(*pipeline) : liveAtPeak(*scheduled);
+    return result;
 }
 
 } // namespace
@@ -422,35 +472,16 @@ std::optional<OwnWork> ownWork(const BuiltPhase& built)
 Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const TrainingPhase* pipeline,
     const Machine& machine, const SimulationExtras& extras, const std::stop_token& stop)
 {
-    const Mesh& mesh = built.partitioned.device.stages.front().mesh();
-    const std::optional<OwnWork> own = ownWork(built);
-    const Function& unsharded = own ? own->function : *built.program.find(built.mainFunction);
-    SimulationExtras all = extras;
-    if (own)
-        all.modelFlops = productFlops(own->function) - own->uncountedFlops;
-    NetworkOptions network = networkOf(built.study);
-    network.stop = stop;
-    const auto cost
-        = costOptionsOf(machine.chip, unstatedPrecision(built.study), built.study.stack, extras.traits, extras.constants);
-    if (!cost)
-        return cost.error();
-    SimulatedStudy result;
-    result.name = built.study.name;
-    result.file = built.study.places.file;
-    result.mesh = mesh;
-    result.collectiveCost = built.partitioned.device.collectiveCost;
-    auto simulation = pipeline != nullptr
-        ? simulate(pipeline->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, all)
-        : simulate(scheduled, mesh, unsharded, machine, *cost, network, all);
-    if (!simulation)
-        return placedOnMachine(built.study, simulation.error());
-    result.simulation = *std::move(simulation);
-    result.simulation.assumptions.push_back(stackAssumption(built.study, machine.chip));
-    if (const std::size_t loops = openLoops(unsharded); loops > 0)
-        result.simulation.assumptions.push_back(
-            fmt::format("{} {} an unknown number of turns: one is counted", counted(loops, "loop"), loops == 1 ? "has" : "have"));
-    result.liveAtPeak = pipeline != nullptr ? liveAtPeak(pipeline->scheduled) : liveAtPeak(scheduled);
-    return result;
+    const TransformerModel* transformer = built.study.transformer();
+    std::optional<OwnWork> own;
+    if (transformer != nullptr && doesMore(*transformer)) {
+        if (auto counted = ownWork(built.study))
+            own = *std::move(counted);
+    }
+    const DeviceProgram& device = built.partitioned.device;
+    return simulateCounted({built.study, device.stages.front().mesh(), device.collectiveCost,
+                               *built.program.find(built.mainFunction), own ? &*own : nullptr},
+        &scheduled, pipeline == nullptr ? nullptr : &pipeline->scheduled, machine, extras, stop);
 }
 
 namespace {
@@ -566,6 +597,40 @@ std::optional<SimulatedStudy> predictStep(
     StepParts& parts, const Study& study, const SimulationExtras& extras, const std::stop_token& stop)
 {
     return unlessStopped(stop, [&] { return predictWholeStep(parts, study, extras, stop); }).value_or(std::nullopt);
+}
+
+namespace {
+
+/// A pipeline's step without the whole step.
+Result<SimulatedStudy> simulatePieces(
+    const Study& phase, const Machine& machine, const SimulationExtras& extras, const std::stop_token& stop)
+{
+    const auto study = pipelinedStudy(phase, SchedulePolicy::Overlapped);
+    if (!study)
+        return study.error();
+    const auto mesh = meshOf(phase);
+    if (!mesh)
+        return mesh.error();
+    const auto own = ownWork(phase);
+    if (!own)
+        return own.error();
+    const auto pieces = piecesOf(*study, SchedulePolicy::Overlapped, stop);
+    if (!pieces)
+        return pieces.error();
+    return simulateCounted(
+        {phase, *mesh, pieces->collectiveCost, own->function, &*own}, nullptr, &*pieces, machine, extras, stop);
+}
+
+} // namespace
+
+std::optional<SimulatedStudy> predictFigures(
+    StepParts& parts, const Study& study, const SimulationExtras& extras, const std::stop_token& stop)
+{
+    if (study.transformer() == nullptr || !isPipelined(stepPipeline(study)) || !parts.machineIsLargeEnough)
+        return predictStep(parts, study, extras, stop);
+    return unlessStopped(stop, [&] {
+        return valueKept(simulatePieces(stepStudy(study, 0), *parts.machine, extras, stop), parts.problems);
+    }).value_or(std::nullopt);
 }
 
 void proveStep(StepParts& parts, const std::stop_token& stop)

@@ -97,6 +97,10 @@ void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogu
 std::optional<SimulatedStudy> predictStep(
     StepParts& parts, const Study& study, const SimulationExtras& extras = {}, const std::stop_token& stop = {});
 
+/// What `predictStep` simulates, and no more: of a transformer's pipeline the step that is not cut is not built. Of the parts only the problems are there.
+std::optional<SimulatedStudy> predictFigures(
+    StepParts& parts, const Study& study, const SimulationExtras& extras = {}, const std::stop_token& stop = {});
+
 /// Finds what `predictStep` built to compute its program, or not; nothing where nothing was built, or `stop` was asked for.
 void proveStep(StepParts& parts, const std::stop_token& stop = {});
 

@@ -733,7 +733,7 @@ Result<SimulatedStudy> simulatedText(const std::string& text, const SearchMachin
     }
     std::optional<SimulatedStudy> simulated;
     if (!hasErrors(parts.problems))
-        simulated = predictStep(parts, *study, {.traits = &machine.traits, .constants = &machine.constants}, stop);
+        simulated = predictFigures(parts, *study, {.traits = &machine.traits, .constants = &machine.constants}, stop);
     if (simulated)
         return *std::move(simulated);
     std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
