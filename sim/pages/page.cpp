@@ -303,6 +303,14 @@ std::optional<std::string> printedIn(const Json& cell)
     return text;
 }
 
+/// Jupyter numbers the cells that it runs, and takes the number from a cell that is changed afterwards: marks those of `cells` whose number is the only one
+/// missing between their neighbours'. `numbers`: 0 where a cell has none.
+void markChangedSinceRun(std::vector<Cell>& cells, const std::vector<std::int64_t>& numbers)
+{
+    for (std::size_t i = 1; i + 1 < cells.size(); ++i)
+        cells[i].isChangedSinceRun = numbers[i] == 0 && numbers[i - 1] > 0 && numbers[i + 1] - numbers[i - 1] == 2;
+}
+
 Result<Done> readNotebook(Page& page)
 {
     page.isNotebook = true;
@@ -310,15 +318,20 @@ Result<Done> readNotebook(Page& page)
     if (!document.is_object() || !document.contains("cells") || !document["cells"].is_array())
         return Problem{
             "MW1564", "the file is not a notebook: it is not JSON with a list of \"cells\"", "save it again in Jupyter"};
+    std::vector<std::int64_t> numbers;
     for (const Json& cell : document["cells"]) {
         if (!cell.is_object())
             continue;
         const std::string source = stringOf(cell.value("source", Json()));
-        if (cell.value("cell_type", Json()) != Json("code"))
+        if (cell.value("cell_type", Json()) != Json("code")) {
             page.after += source + "\n";
-        else if (!trimmed(source).empty())
+        } else if (!trimmed(source).empty()) {
             page.cells.push_back({source, std::exchange(page.after, {}), printedIn(cell), 0});
+            const Json number = cell.value("execution_count", Json());
+            numbers.push_back(number.is_number_integer() ? number.get<std::int64_t>() : 0);
+        }
     }
+    markChangedSinceRun(page.cells, numbers);
     return Done{};
 }
 

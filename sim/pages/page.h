@@ -25,6 +25,8 @@ struct Cell {
     std::optional<std::string> printed; ///< what the page says that it printed; nothing: the page does not say
     int line = 0; ///< of the file, counted from 1, where the source begins; 0 in notebooks
     std::optional<Question> question = {};
+    /// Of a notebook: it has no run number, and just that number is missing between the cells around it. It was changed after the run that the outputs are of.
+    bool isChangedSinceRun = false;
 };
 
 /// A page in the order of its cells.

@@ -380,7 +380,17 @@ public:
         const auto answer = ask({{"run", cell}}, fmt::format("cell {}", cell + 1), stop);
         if (!answer)
             return answer.error();
-        return resultOf(*answer, m_page.cells[cell]);
+        CellResult result = resultOf(*answer, m_page.cells[cell]);
+        if (result.likeness == Likeness::Different) {
+            for (std::size_t i = 0; i <= cell; ++i) {
+                if (m_page.cells[i].isChangedSinceRun)
+                    result.notes.push_back(fmt::format(
+                        "cell {} was changed after the page was run (its run has no number, those around it have): what "
+                        "the page printed may come from other code",
+                        i + 1));
+            }
+        }
+        return result;
     }
 
     Result<Done> change(std::size_t cell, const std::string& source, const std::stop_token& stop) override

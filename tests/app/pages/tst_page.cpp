@@ -20,6 +20,8 @@ class TestPage : public QObject {
 private Q_SLOTS:
     void cells_data();
     void cells();
+    void changedSinceRun_data();
+    void changedSinceRun();
     void words_data();
     void words();
     void wrong_data();
@@ -114,6 +116,37 @@ void TestPage::cells()
     }
     QCOMPARE(foundSources, sources);
     QCOMPARE(foundPrinted, printed);
+}
+
+/// Cells of a notebook that were changed after the run whose outputs it keeps, by the numbers of the runs (0: none).
+void TestPage::changedSinceRun_data()
+{
+    QTest::addColumn<QList<int>>("numbers");
+    QTest::addColumn<QList<int>>("changed");
+    QTest::newRow("one") << QList<int>{1, 2, 0, 4} << QList<int>{2};
+    QTest::newRow("two apart") << QList<int>{1, 0, 3, 0, 5} << QList<int>{1, 3};
+    QTest::newRow("not run") << QList<int>{1, 0, 2} << QList<int>{};
+    QTest::newRow("run twice around it") << QList<int>{1, 0, 4} << QList<int>{};
+    QTest::newRow("the last") << QList<int>{1, 2, 0} << QList<int>{};
+    QTest::newRow("without any run") << QList<int>{0, 0, 0} << QList<int>{};
+}
+
+void TestPage::changedSinceRun()
+{
+    QFETCH(QList<int>, numbers);
+    QFETCH(QList<int>, changed);
+    QStringList cells;
+    for (const int number : numbers)
+        cells << QStringLiteral(R"({"cell_type": "code", "source": "x", "execution_count": %1})")
+                     .arg(number == 0 ? QStringLiteral("null") : QString::number(number));
+    const auto page = readPage(QStringLiteral(R"({"cells": [%1]})").arg(cells.join(',')).toStdString(), "a.ipynb");
+    QVERIFY2(page, qPrintable(tests::described(page)));
+    QList<int> found;
+    for (int i = 0; i < numbers.size(); ++i) {
+        if (page->cells[static_cast<std::size_t>(i)].isChangedSinceRun)
+            found << i;
+    }
+    QCOMPARE(found, changed);
 }
 
 /// The page's words before each cell, and after the last.
