@@ -405,7 +405,8 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
         if (isApart)
             meshes = {{"apart", valueOf(Mesh::create({{"set", count}})), false}};
         auto made = LoadedFunction::load(
-            schedule(isApart ? apart(m_function) : m_function, SchedulePolicy::Host), std::move(meshes), **devices);
+            schedule(isApart ? apart(m_function) : m_function, SchedulePolicy::Host, ArgumentPlace::Callers), std::move(meshes),
+            **devices);
         if (!made)
             return made.error();
         loaded = *std::move(made);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,7 +46,7 @@ public:
     }
 
     /// Places everything from offset 0 of each memory on; returns the bytes that the block needs. Buffers are appended to the plan.
-    BlockBytes run(std::vector<FinalCopy>* finalCopies)
+    BlockBytes run(std::vector<FinalCopy>* finalCopies, ArgumentPlace arguments)
     {
         collectUses();
         for (const ValueId argument : m_block.arguments)
@@ -62,6 +63,8 @@ public:
             else if (m_instructions[i].kind == InstructionKind::Blocks)
                 planBlocks(i, m_instructions[i].blocks);
         }
+        if (arguments == ArgumentPlace::Callers)
+            leaveToCaller();
         return assignOffsets();
     }
 
@@ -109,6 +112,17 @@ private:
     {
         m_plan.bufferOf[value.at()] = static_cast<std::int32_t>(m_plan.buffers.size());
         addBuffer(value, first, last);
+    }
+
+    /// Arguments and results get no place.
+    void leaveToCaller()
+    {
+        std::set<std::int32_t> theirs;
+        for (const std::vector<ValueId>* values : {&m_block.arguments, &m_block.results}) {
+            for (const ValueId value : *values)
+                theirs.insert(m_plan.bufferOf[value.at()]);
+        }
+        std::erase_if(m_own, [&](std::int32_t index) { return theirs.contains(index); });
     }
 
     /// What lies in a buffer is in use until `last` some turns later: as many turns' values are in use at one time, each in memory of its own.
@@ -333,7 +347,8 @@ private:
         for (std::size_t i = 0; i < blocks.size(); ++i) {
             const BlockId block = opOf(m_instructions[at]).bodies[i];
             const std::size_t first = m_plan.buffers.size();
-            const BlockBytes own = BlockPlanner(m_function, m_onHost, blocks[i], block, true, m_plan).run(nullptr);
+            const BlockBytes own
+                = BlockPlanner(m_function, m_onHost, blocks[i], block, true, m_plan).run(nullptr, ArgumentPlace::Arena);
             const bool isLargest = own.device > bytes.device;
             const auto buffer = [&](std::size_t index) { return m_plan.buffers.begin() + static_cast<std::ptrdiff_t>(index); };
             std::for_each(buffer(isLargest ? before : first), isLargest ? buffer(first) : m_plan.buffers.end(),
@@ -461,7 +476,7 @@ private:
 
 } // namespace
 
-void planBuffers(ScheduledFunction& scheduled)
+void planBuffers(ScheduledFunction& scheduled, ArgumentPlace place)
 {
     const Function& function = scheduled.device.function;
     scheduled.buffers = {};
@@ -469,7 +484,7 @@ void planBuffers(ScheduledFunction& scheduled)
     scheduled.buffers.bufferOf.assign(function.values.size(), kNoBuffer);
     const std::vector<bool> onHost = valuesOnHost(function);
     BlockPlanner planner(function, onHost, scheduled.instructions, BlockId(std::int32_t{0}), false, scheduled.buffers);
-    const BlockBytes bytes = planner.run(&scheduled.finalCopies);
+    const BlockBytes bytes = planner.run(&scheduled.finalCopies, place);
     scheduled.buffers.arenaBytes = bytes.device;
     scheduled.buffers.hostBytes = bytes.host;
 }

@@ -296,12 +296,12 @@ std::string functionOf(TaskKind kind, std::size_t chunk)
     return {};
 }
 
-ScheduledFunction schedule(DeviceFunction function, SchedulePolicy policy)
+ScheduledFunction schedule(DeviceFunction function, SchedulePolicy policy, ArgumentPlace place)
 {
     ScheduledFunction scheduled;
     scheduled.device = std::move(function);
     scheduled.instructions = BlockScheduler(scheduled.device.function, BlockId(std::int32_t{0}), policy).run();
-    planBuffers(scheduled);
+    planBuffers(scheduled, place);
     return scheduled;
 }
 

@@ -165,8 +165,12 @@ inline bool isPipelined(const ScheduledProgram& scheduled)
     return !scheduled.tasks.empty() && scheduled.tasks.front().kind != TaskKind::Whole;
 }
 
+/// Where arguments and results are: in places of the arena, or in memory that the caller gives (`LoadedFunction::placeArgument`), so that the arena, its
+/// peak and offsets are of the values between them alone.
+enum class ArgumentPlace : std::uint8_t { Arena, Callers };
+
 /// Orders, fuses and places one function.
-ScheduledFunction schedule(DeviceFunction function, SchedulePolicy policy);
+ScheduledFunction schedule(DeviceFunction function, SchedulePolicy policy, ArgumentPlace place = ArgumentPlace::Arena);
 ScheduledProgram schedule(const DeviceProgram& program, SchedulePolicy policy);
 
 /// Bytes in use by kind at each instruction (index = instruction).
