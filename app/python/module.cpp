@@ -126,11 +126,17 @@ std::vector<T> listOf(const py::iterable& items)
     return list;
 }
 
-DeviceArray deviceMesh(const std::vector<std::int64_t>& logical, const std::string& kindName,
-    const std::vector<std::int64_t>& topology, bool allowSplit)
+/// A device as pages know it: its number, its chip's place, its core on the chip, and its process.
+using DeviceRow = std::tuple<DeviceId, std::array<std::int64_t, 3>, std::int64_t, std::int64_t>;
+
+std::vector<DeviceId> deviceMesh(const std::vector<std::int64_t>& logical, const std::string& kindName,
+    const std::vector<DeviceRow>& rows, bool isContiguous, bool allowSplit)
 {
-    const DeviceKind kind = valueOrRaise(deviceKindOf(kindName));
-    return valueOrRaise(createDeviceMesh(logical, kind, valueOrRaise(tpuDevices(kind, topology)), {.allowSplit = allowSplit}));
+    std::vector<PlacedDevice> devices;
+    for (const auto& [id, chip, core, process] : rows)
+        devices.push_back({.id = id, .chip = chip, .core = core, .process = process});
+    return valueOrRaise(createDeviceMesh(logical, valueOrRaise(deviceKindOf(kindName)), devices, {isContiguous, allowSplit}))
+        .devices;
 }
 
 py::list collectivesOfCall(const Executable& executable)
@@ -217,11 +223,9 @@ void defineLayouts(py::module_& module)
     module.def("positional_text", [](const std::string& operations, const std::string& platform) {
         return valueOrRaise(parsePositional(operations)).text(platform);
     });
-    module.def("device_mesh",
-        [](const std::vector<std::int64_t>& logical, const std::string& kind, const std::vector<std::int64_t>& topology,
-            bool allowSplit) { return deviceMesh(logical, kind, topology, allowSplit).devices; });
+    module.def("device_mesh", deviceMesh);
     module.def("tpu_devices", [](const std::string& kind, const std::vector<std::int64_t>& topology) {
-        std::vector<std::tuple<DeviceId, std::array<std::int64_t, 3>, std::int64_t, std::int64_t>> rows;
+        std::vector<DeviceRow> rows;
         for (const PlacedDevice& device : valueOrRaise(tpuDevices(valueOrRaise(deviceKindOf(kind)), topology)))
             rows.emplace_back(device.id, device.chip, device.core, device.process);
         return rows;
@@ -234,7 +238,10 @@ void defineLayouts(py::module_& module)
             if (mesh != nullptr)
                 request.mesh = *mesh;
             request.shape = shape;
-            request.place = place == "in" ? PeerPlace::ShardMapIn : place == "out" ? PeerPlace::ShardMapOut : PeerPlace::Array;
+            request.place = place == "in" ? PeerPlace::ShardMapIn
+                : place == "out"          ? PeerPlace::ShardMapOut
+                : place == "type"         ? PeerPlace::Type
+                                          : PeerPlace::Array;
             request.argument = argument;
             request.meshInUse = meshInUse;
             const PeerVerdict verdict = jaxVerdict(request);

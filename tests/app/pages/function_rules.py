@@ -263,7 +263,7 @@ def placed_arguments():
         check(f"how it lies: {name}", array.sharding == jax.sharding.NamedSharding(mesh, spec), array.sharding)
     made = jax.jit(lambda tree, y: tree["a"] + y, in_shardings=({"a": split}, None))({"a": jnp.ones(8)}, 2.0)
     check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
-    raises("a size that does not divide: specs and meshes as the page prints them", lambda: jax.device_put(jnp.ones(6), split), "ValueError", f"Sharding {split!r} implies that")
+    raises("a size that does not divide: specs and meshes as the page prints them", lambda: jax.device_put(jnp.ones(6), split), "IndivisibleError", f"Sharding {split!r} implies that")
 
 
 def pieces_by_function():

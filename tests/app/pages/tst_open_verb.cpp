@@ -655,6 +655,7 @@ void TestOpenVerb::programs_data()
     QTest::newRow("vmap") << "batched_functions.py" << QStringList();
     QTest::newRow("loops and windows") << "loops_and_windows.py" << QStringList();
     QTest::newRow("array functions") << "array_functions.py" << QStringList();
+    QTest::newRow("rules of calls") << "golden_errors.py" << QStringList();
     QTest::newRow("rules of functions") << "function_rules.py" << QStringList();
     QTest::newRow("functions as classes, and checked ones") << "function_classes.py" << QStringList();
     QTest::newRow("mutable arrays") << "mutable_arrays.py" << QStringList();

@@ -93,6 +93,8 @@ class _Config:
             _machine.had_default_device = _machine.had_default_device or _machine.default_device is not None
         elif name in ("jax_platform_name", "jax_platforms"):
             pass
+        elif name == "jax_raise_on_ppermute_sort_diff":
+            _machine.permutes_any_order = not _truth(name, value)
         elif name == "jax_default_prng_impl":
             _random.only_threefry(value)
         elif not name.startswith("jax_"):
@@ -310,11 +312,32 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
     """An array of its pieces."""
     import numpy as np
+    shape = tuple(shape)
+    _check_pieces(shape, sharding, arrays)
     by_device = {array.device.id: np.asarray(array) for array in arrays}
     whole = np.empty(shape, arrays[0].dtype)
-    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+    for device, index in sharding.devices_indices_map(shape).items():
         whole[index] = by_device[device.id]
     return device_put(whole, sharding)
+
+
+def _check_pieces(shape, sharding, arrays):
+    """Source of the rules and texts: jax-ml/jax, jax/_src/array.py (_check_and_rearrange)."""
+    given, wanted = [array.device.id for array in arrays], {device.id for device in sharding.device_set}
+    if len(given) != len(wanted):
+        raise ValueError(f"Expected {len(wanted)} per-device arrays (this is how many devices are addressable by the sharding), but got {len(given)}")
+    if len(set(given)) != len(given):
+        raise ValueError(f"When making an array from single-device arrays, the input arrays must be from distinct devices, but got device IDs {given}")
+    if set(given) != wanted:
+        raise ValueError(f"Sharding contains devices {wanted - set(given)} that are not present in per-device arrays. Per-device arrays contain devices "
+                         f"{set(given) - wanted} that are not present in the sharding.")
+    piece = sharding.shard_shape(shape)
+    for array in arrays:
+        if array.dtype != arrays[0].dtype:
+            raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {array.dtype}, expected {arrays[0].dtype} for buffer: {array}")
+        if array.shape != piece:
+            raise ValueError(f"Expected shard shape {piece} doesn't match the single device array shape {array.shape}. Shape of Array is "
+                             f"{arrays[0].dtype}[{','.join(map(str, shape))}] with sharding {sharding}")
 
 
 def print_environment_info(return_string=False):

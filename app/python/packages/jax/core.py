@@ -4,7 +4,7 @@ import types
 
 from ._src.arrays import Array as _Array
 from ._src.arrays import Tracer
-from ._src.shardings import PartitionSpec as _PartitionSpec, current_mesh
+from ._src.shardings import PartitionSpec as _PartitionSpec, check_type, current_mesh
 
 
 class AbstractValue:
@@ -18,6 +18,7 @@ class ShapedArray(AbstractValue):
         from ._src import dtypes
         self.shape, self.engine_dtype = tuple(shape), dtypes.named(dtype)
         self.dtype, self.weak_type, self.sharding, self.vma = dtypes.shown(self.engine_dtype), weak_type, sharding, vma
+        check_type(sharding, self.shape)
         self._sums = sums  # the axes of a manual computation over which it is unreduced, and reduced
 
     # As a part of types that pages make (jax.experimental.hijax): an array is made up of itself.

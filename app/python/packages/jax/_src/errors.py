@@ -10,6 +10,14 @@ class ShardingTypeError(Exception):
     """Types from which it does not follow how the result of an operation is split."""
 
 
+class IndivisibleError(ValueError):
+    """A sharding whose pieces of a dimension would differ in size."""
+
+
+class DuplicateSpecError(Exception):
+    """A spec that has an axis twice."""
+
+
 class _WithPage:
     """An error that says where JAX's pages explain it."""
 

@@ -62,6 +62,7 @@ class Machine:
         self.raises_nans = self.raises_infs = False  # jax_debug_nans, jax_debug_infs
         self.matmul_precision = None  # jax_default_matmul_precision
         self.strict_promotion, self.rank_promotion = False, "allow"
+        self.permutes_any_order = False  # jax_raise_on_ppermute_sort_diff is off
         self.default_device = None  # jax_default_device; nothing: the first
         self.had_default_device = False
         self._devices = None

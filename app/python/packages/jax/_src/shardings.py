@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meshes and shardings, as jax.sharding has them. Where pieces lie is the engine's to say."""
+import builtins
 import collections
 import copy
 import enum
@@ -9,6 +10,7 @@ import re
 import _meshwright as core
 import numpy as np
 
+from . import errors
 from .machine import machine
 
 
@@ -25,7 +27,7 @@ def raise_verdict(verdict, check=None):
     """Raises what JAX would raise, from the engine's table of its errors, with the engine's own problems as notes: `check` raises them."""
     if verdict is not None:
         name, text = verdict
-        error = {"TypeError": TypeError, "KeyError": KeyError}.get(name, ValueError)(_as_printed(text))
+        error = (getattr(errors, name, None) or getattr(builtins, name))(_as_printed(text))
         try:
             if check is not None:
                 check()
@@ -61,6 +63,8 @@ class PartitionSpec(tuple):
 
     def __new__(cls, *entries, unreduced=frozenset(), reduced=frozenset(), unreduced_kind=None):
         made = tuple.__new__(cls, (tuple(entry) if isinstance(entry, list) else entry for entry in entries))
+        if any(isinstance(axis, (tuple, list)) for entry in made if isinstance(entry, tuple) for axis in entry):
+            raise ValueError(f"A tuple inside PartitionSpec cannot contain a nested tuple. Got partitions: {tuple(made)}")
         if unreduced or reduced:
             made._set(unreduced, reduced)
         if unreduced_kind not in (None, UnreducedKind.sum):
@@ -516,6 +520,19 @@ def _sharding_of(placement):
         unreduced = frozenset(placement.unreduced) if is_explicit(types) else frozenset()
         return NamedSharding(Mesh(devices, mesh.names, axis_types=types), PartitionSpec(*made, unreduced=unreduced))
     return GSPMDSharding(placement)
+
+
+def check_rank(sharding, rank):
+    """Raises where a spec has more entries than an array has dimensions. Source of the text: jax-ml/jax, jax/_src/named_sharding.py (check_compatible_aval)."""
+    spec = sharding if isinstance(sharding, PartitionSpec) else getattr(sharding, "spec", None)
+    if spec is not None and len(spec) > rank:
+        raise ValueError(f"Sharding {sharding} is only valid for values of rank at least {len(spec)}, but was applied to a value of rank {rank}")
+
+
+def check_type(sharding, shape):
+    """Raises where explicit axes do not divide a dimension of a type."""
+    if isinstance(sharding, NamedSharding) and is_explicit(sharding.mesh.axis_types):
+        raise_verdict(core.jax_verdict(sharding.spec.text, sharding.mesh.core, list(shape), place="type"))
 
 
 def as_placement(target, shape, argument="NamedSharding"):

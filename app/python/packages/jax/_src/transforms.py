@@ -14,7 +14,8 @@ import numpy as np
 from . import arrays as arrays_module
 from . import batching, dtypes, effects, explicit, hitypes, jaxprs, refs
 from .arrays import (Array, ConcreteArray, InvalidValue, Scope, Tracer, asarray, astype, call, check_devices, on_default, run, type_text)
-from .shardings import (AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, current_mesh, named_placement, raise_verdict, sharding_of)
+from .shardings import (AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, as_placement, check_rank, current_mesh, named_placement,
+                        raise_verdict, sharding_of)
 from . import ops
 from .machine import Device, machine
 from .trees import (keystr, prefix_leaves, register_pytree_node, register_static, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten)
@@ -35,7 +36,7 @@ def device_put(x, device=None, *, donate=False, may_alias=None, src=None):
 
 def _put(x, target):
     if isinstance(target, PartitionSpec) and current_mesh() is None:
-        error = ValueError("Please set the mesh via `jax.set_mesh` or `with mesh:` if a PartitionSpec is passed to device_put")
+        error = ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
         error.add_note("a PartitionSpec names axes of a mesh, and no mesh\n"
                        f"  fix: write jax.device_put(x, NamedSharding(mesh, {target.text}))")
         raise error
@@ -613,6 +614,7 @@ class ShapeDtypeStruct:
         is_key = str(dtype) == "key<fry>"
         self.shape, self.engine_dtype = tuple(shape), "key<fry>" if is_key else dtypes.named(dtype)
         self.dtype, self.sharding, self.weak_type = dtype if is_key else dtypes.shown(self.engine_dtype), sharding, weak_type
+        check_rank(sharding, self.ndim)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
@@ -1661,12 +1663,31 @@ def _outside_of_branches(x):
         Scope._stack = inside
 
 
+def _manual_mesh():
+    return next((scope.mesh for scope in reversed(Scope._stack) if scope.mesh is not None), None)
+
+
+def check_permuted_axes(axis_name):
+    """Raises where axes are not in the mesh's order: devices are counted in that order. Source of the text: jax-ml/jax, jax/_src/lax/parallel.py
+    (_pcollectives_lowering_common)."""
+    mesh = _manual_mesh()
+    if isinstance(axis_name, str) or mesh is None:
+        return
+    named = [axis for axis in axis_name if mesh.shape.get(axis, 1) > 1]
+    ordered = sorted(named, key=mesh.axis_names.index)
+    if named != ordered and not machine.permutes_any_order:
+        error = RuntimeError(f"Make sure that the axis_name passed to jax.lax.ppermute is in the same order as the axis_names of the mesh. Got {tuple(axis_name)} "
+                             f"and {tuple(mesh.axis_names)}")
+        error.add_note(f"ppermute numbers devices in the mesh's order\n  fix: write {tuple(ordered)}, and the pairs in that order")
+        raise error
+
+
 def axis_size(axis_name):
     for level in batching.Level.stack:
         if level.name is not None and level.name == axis_name:
             return level.size
     axes = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
-    scope = next((scope for scope in reversed(Scope._stack) if scope.mesh is not None), None)
-    if scope is None:
+    mesh = _manual_mesh()
+    if mesh is None:
         raise NameError(f"unbound axis name: {axes[0]}")
-    return int(np.prod([scope.mesh.shape[axis] for axis in axes]))
+    return int(np.prod([mesh.shape[axis] for axis in axes]))

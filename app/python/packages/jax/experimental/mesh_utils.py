@@ -8,15 +8,27 @@ import numpy as np
 from .._src.machine import machine
 
 
+def _fills_box(devices):
+    """True for TPU cores of all chips of a box."""
+    if any(getattr(device, "coords", None) is None or not device.device_kind.startswith("TPU") for device in devices):
+        return False
+    chips = {tuple(device.coords) for device in devices}
+    box = math.prod(max(along) + 1 for along in zip(*chips))
+    return len(chips) == box and len(devices) == box * len({device.core_on_chip for device in devices})
+
+
 def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
     shape = (mesh_shape,) if isinstance(mesh_shape, int) else tuple(mesh_shape)
+    if not all(isinstance(size, (int, np.integer)) for size in shape):
+        raise ValueError(f"`mesh_shape` passed to `create_device_mesh` should be a sequence of ints. Got {mesh_shape}")
     all_devices = list(np.array(machine.devices if devices is None else devices, dtype=object).flat)
     if math.prod(shape) != len(all_devices):
         raise ValueError(f"Number of devices {len(all_devices)} must equal the product of mesh_shape {shape}")
     order = all_devices
-    if machine.platform == "tpu" and len(all_devices) == len(machine.devices):
+    if _fills_box(all_devices):
         by_number = {device.id: device for device in all_devices}
-        numbers = core.device_mesh(list(shape), machine.kind, machine.topology, allow_split_physical_axes)
+        rows = [(device.id, tuple(device.coords), device.core_on_chip, device.process_index) for device in all_devices]
+        numbers = core.device_mesh(list(shape), all_devices[0].device_kind, rows, contiguous_submeshes, allow_split_physical_axes)
         order = [by_number[number] for number in numbers]
     made = np.empty(len(order), dtype=object)
     made[:] = order

@@ -13,7 +13,7 @@ from .._src.dtypes import named as _named
 from .._src.options import refuse as _refuse
 from .._src.precision import DotAlgorithmPreset, Precision
 from .._src.ops import (broadcast_to, concatenate, dynamic_slice as _dynamic_slice, dynamic_update_slice as _dynamic_update_slice, expand_dims, integer_power, pad as _pad, reshape, squeeze, transpose)
-from .._src.transforms import axis_size, collective as _collective, with_sharding_constraint
+from .._src.transforms import axis_size, check_permuted_axes as _check_permuted_axes, collective as _collective, with_sharding_constraint
 
 
 # ---- the ops as they are: operands of one type and one shape, which are not promoted
@@ -619,6 +619,7 @@ def ppermute(x, axis_name, perm):
     pairs = [(source % size, target % size) for source, target in perm]
     if any(len(set(ends)) != len(pairs) for ends in zip(*pairs)):
         raise ValueError(f"ppermute sources and destinations must be unique, got {tuple(tuple(pair) for pair in perm)}.")
+    _check_permuted_axes(axis_name)
     sources = [-1] * size
     for source, target in pairs:
         sources[target] = source
