@@ -172,10 +172,11 @@ class Findings:
     def _denied_names(self, words):
         """Names that the page says do not exist, and do."""
         found = []
-        for match in re.finditer(r"(?:non-?existent|do(?:es)? not exist|doesn't exist|don't exist)([^.\n`]{0,60}`([\w.]+)`)", words, re.I):
-            name = match.group(2)
+        denial = r"(?:non-?existent|(?:do(?:es)? not|doesn't|don't) exist|not (?:a )?(?:real|existing) \w+|no such (?:function|module|name|API))"
+        for match in re.finditer(rf"{denial}[^.\n`]{{0,60}}`([\w.]+)`|`([\w.]+)`[^.,;\n`]{{0,30}}{denial}|there is no `([\w.]+)`", words, re.I):
+            name = next(group for group in match.groups() if group)
             parts = name.split(".")
-            if parts[0] not in ("jax", "flax", "optax", "orbax"):
+            if parts[0] not in ("jax", "flax", "optax", "orbax") or name in _RENAMED:  # an older name is gone from today's JAX
                 continue
             thing = None
             for part in range(1, len(parts) + 1):
@@ -309,7 +310,7 @@ class Findings:
         last = [part for part in self._words[number].split("\n\n") if part.strip()]
         text = " ".join(last[-1:]) + "\n" + comments
         amount = re.search(r"\d+(?:\.\d+)?\s?[MGT]i?B\b[^.\n]{0,40}\b(?:per|each|every|a) (?:device|chip|GPU|TPU|accelerator|core)", text, re.I)
-        if (amount and re.search(r"\bmemory\b", text, re.I) and re.search(r"\b(model|weights?|parameters?)\b", text, re.I)
+        if (amount and re.search(r"\b(memory|needs?|requires?|fits?)\b", text, re.I) and re.search(r"\b(model|weights?|parameters?)\b", text, re.I)
                 and not re.search(r"gradient|optimi[sz]er|moment|adam\b|activation|cache", text, re.I)):
             return [_finding("MW1580", f'"{amount[0].strip()}" counts the weights only: training also keeps their gradients and the optimizer\'s state, with Adam four '
                              "times as much in all", "say that it is the memory of the weights, or count gradients, moments and activations too")]
