@@ -208,6 +208,39 @@ DeviceFunction apart(DeviceFunction device)
     return device;
 }
 
+/// Gives each result memory of its own, but those that are an argument or an earlier result. Problems: MW1521.
+Result<std::vector<Pieces>> placeResults(LoadedFunction& loaded, const std::vector<Pieces>& arguments)
+try {
+    const Function& function = loaded.function();
+    std::vector<Pieces> results(function.results().size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const ValueId value = function.results()[i];
+        const auto isValue = [&](ValueId other) { return other == value; };
+        const auto argument = std::find_if(function.arguments().begin(), function.arguments().end(), isValue);
+        const auto earlier = std::find_if(function.results().begin(), function.results().end(), isValue);
+        if (argument != function.arguments().end()) {
+            results[i] = arguments[static_cast<std::size_t>(argument - function.arguments().begin())];
+        } else if (const auto before = static_cast<std::size_t>(earlier - function.results().begin()); before < i) {
+            results[i] = results[before];
+        } else {
+            for (std::int64_t device = 0; device < loaded.deviceCount(); ++device) {
+                const auto piece = std::make_shared<HostArray>(function[value].type);
+                loaded.placeResult(i, device, piece->data());
+                results[i].push_back(piece);
+            }
+        }
+    }
+    return results;
+} catch (const std::bad_alloc&) {
+    std::int64_t bytes = 0;
+    for (const ValueId value : loaded.function().results())
+        bytes += loaded.function()[value].type.bytes();
+    return Problem{"MW1521",
+        fmt::format("not enough memory for the results of \"{}\" on {} devices, {} each", loaded.function().name,
+            loaded.deviceCount(), formatBytes(bytes)),
+        "use a smaller batch or model, or shard what is replicated"};
+}
+
 } // namespace
 
 Result<std::shared_ptr<Executable>> Executable::compile(
@@ -411,7 +444,6 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
             return made.error();
         loaded = *std::move(made);
     }
-    const Function& function = loaded->function();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         for (std::int64_t device = 0; device < count; ++device) {
             // Nothing writes to an argument that is not donated.
@@ -419,24 +451,9 @@ Result<std::vector<Pieces>> Executable::runTogether(const std::vector<Pieces>& a
             loaded->placeArgument(i, device, const_cast<std::byte*>(at));
         }
     }
-    std::vector<Pieces> results(function.results().size());
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const ValueId value = function.results()[i];
-        const auto isValue = [&](ValueId other) { return other == value; };
-        const auto argument = std::find_if(function.arguments().begin(), function.arguments().end(), isValue);
-        const auto earlier = std::find_if(function.results().begin(), function.results().end(), isValue);
-        if (argument != function.arguments().end()) {
-            results[i] = arguments[static_cast<std::size_t>(argument - function.arguments().begin())];
-        } else if (const auto before = static_cast<std::size_t>(earlier - function.results().begin()); before < i) {
-            results[i] = results[before];
-        } else {
-            for (std::int64_t device = 0; device < count; ++device) {
-                const auto piece = std::make_shared<HostArray>(function[value].type);
-                loaded->placeResult(i, device, piece->data());
-                results[i].push_back(piece);
-            }
-        }
-    }
+    auto results = placeResults(*loaded, arguments);
+    if (!results)
+        return results.error();
     if (const auto done = loaded->run(); !done)
         return done.error();
     return results;
