@@ -12,9 +12,13 @@
 #include "core/support/threefry.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+
+#include <algorithm>
+#include <limits>
 
 namespace py = pybind11;
 
@@ -500,6 +504,13 @@ PYBIND11_MODULE(_meshwright, module)
     defineLayouts(module);
     defineArrays(module);
     definePrograms(module);
+    // Arrays of up to 32 MiB (glibc takes no more) come from the heap, and freed ones stay there for the next call's results: new memory would have to be
+    // cleared by the system each time.
+    module.def("keep_freed_memory", [](std::int64_t bytes) {
+        constexpr int kLargestOfHeap = 32 << 20;
+        mallopt(M_MMAP_THRESHOLD, kLargestOfHeap);
+        mallopt(M_TRIM_THRESHOLD, static_cast<int>(std::min<std::int64_t>(bytes, std::numeric_limits<int>::max())));
+    });
     module.def("confine", [](std::vector<std::string> readable, std::vector<std::string> writable) {
         valueOrRaise(confine({std::move(readable), std::move(writable)}));
     });

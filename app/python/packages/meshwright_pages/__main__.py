@@ -34,6 +34,7 @@ def main():
         os.dup2(null, stream)
     os.chdir(job["folder"])
     sys.path.insert(0, job["folder"])  # modules beside the page
+    core.keep_freed_memory(job["memory"] // 4)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (job["memory"], job["memory"]))
