@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 namespace meshwright::pages {
@@ -74,17 +75,29 @@ std::string withoutTrailing(const std::string& text)
     return join(lines, "\n");
 }
 
-/// Without the lines of drawings, which colours may stand for, and with today's name of arrays.
+/// Without the lines of drawings, which colours may stand for, without the kinds of a mesh's axes where all are Auto, and with today's names of arrays:
+/// versions of JAX print them otherwise.
 std::string withoutForms(const std::string& text)
 {
+    constexpr std::string_view kOlderArray = "DeviceArray(";
+    constexpr std::string_view kOlderModule = "jaxlib.xla_extension.";
+    constexpr std::string_view kKinds = ", axis_types=(";
+    const auto isAt = [&](std::size_t at, std::string_view words) { return text.compare(at, words.size(), words) == 0; };
     std::string plain;
     for (std::size_t at = 0; at < text.size(); ++at) {
-        if (text.compare(at, 2, "\xe2\x94") == 0 || text.compare(at, 2, "\xe2\x95") == 0) // U+2500 to U+257F
+        const std::size_t end = isAt(at, kKinds) ? text.find_first_not_of("Auto, ", at + kKinds.size()) : std::string::npos;
+        if (isAt(at, "\xe2\x94") || isAt(at, "\xe2\x95")) { // U+2500 to U+257F
             at += 2;
-        else if (text.compare(at, 12, "DeviceArray(") == 0)
+        } else if (isAt(at, kOlderArray)) {
             at += 5;
-        else
+        } else if (isAt(at, kOlderModule)) {
+            plain += "jaxlib._jax.";
+            at += kOlderModule.size() - 1;
+        } else if (end != std::string::npos && text[end] == ')') {
+            at = end;
+        } else {
             plain += text[at];
+        }
     }
     return plain;
 }

@@ -369,6 +369,15 @@ void TestPage::printed_data()
     QTest::newRow("arrays by their older name") << "Array(2., dtype=float32)"
                                                 << "DeviceArray(2., dtype=float32)"
                                                 << "close";
+    QTest::newRow("the class of arrays by its older module") << "<class 'jaxlib._jax.ArrayImpl'>"
+                                                             << "<class 'jaxlib.xla_extension.ArrayImpl'>"
+                                                             << "close";
+    QTest::newRow("a mesh without the kinds of its axes") << "Mesh('data': 2, 'model': 4, axis_types=(Auto, Auto))"
+                                                          << "Mesh('data': 2, 'model': 4)"
+                                                          << "close";
+    QTest::newRow("a mesh with axes of another kind") << "Mesh('data': 2, 'model': 4, axis_types=(Explicit, Auto))"
+                                                      << "Mesh('data': 2, 'model': 4)"
+                                                      << "different";
     QTest::newRow("times")
         << "a\n1.5 ms per loop (simulated on v3-8)\nWall time: 2 ms"
         << "a\n10 loops, best of 3: 6.75 ms per loop\nCPU times: user 3 s, sys: 1 s, total: 4 s\nWall time: 4.1 s"
