@@ -26,6 +26,16 @@ TrainingTime trainingTimeOf(const FoundPlan& plan, double tokensPerStep, double 
     return time;
 }
 
+std::string PlanAnswer::rangeText() const
+{
+    const std::string low = formatDays(daysLow);
+    const std::string high = formatDays(daysHigh);
+    if (time.days < daysLow || time.days > daysHigh)
+        return fmt::format(
+            "{} to {}, as runs were {} than simulated: {}", low, high, time.days < daysLow ? "slower" : "quicker", rangeFrom);
+    return fmt::format("between {} and {}: {}", low, high, rangeFrom);
+}
+
 std::string formatDays(double days)
 {
     if (days >= 1000.0)

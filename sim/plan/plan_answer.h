@@ -82,6 +82,9 @@ struct PlanAnswer {
     double wallSeconds = 0.0; ///< measured
 
     bool fits() const { return !plans.empty() && plans.front().fits; }
+    /// "between 17.6 days and 23.2 days: 30 of 37 published runs ..", or how published runs were where that leaves out `time.days`. Precondition: there is a
+    /// range.
+    std::string rangeText() const;
 };
 
 /// Time and money of `tokens` with a plan. `chips`: of the machine. `stateBytes`: of a checkpoint.

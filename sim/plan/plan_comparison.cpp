@@ -86,8 +86,7 @@ ReportTable clustersTable(std::span<const PlanAnswer> answers)
             row.cells[8] = {meshText(plan.mesh)};
             row.opening.text = plan.why.empty() ? std::string() : plan.why.front();
             if (!answer.rangeFrom.empty())
-                row.opening.text += fmt::format(
-                    "\nbetween {} and {}: {}", formatDays(answer.daysLow), formatDays(answer.daysHigh), answer.rangeFrom);
+                row.opening.text += "\n" + answer.rangeText();
             if (answer.price && !answer.price->source.empty())
                 row.opening.text += "\nprice: " + answer.price->source;
         }

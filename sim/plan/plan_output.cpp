@@ -141,8 +141,7 @@ std::string planText(const PlanAnswer& answer)
         formatSeconds(time.stepSeconds), best.simulatedSeconds ? "" : " (estimated)", formatCount(time.tokensPerSecond),
         100.0 * time.mfu);
     if (!answer.rangeFrom.empty())
-        text += fmt::format(
-            "  between {} and {}: {}\n", formatDays(answer.daysLow), formatDays(answer.daysHigh), answer.rangeFrom);
+        text += fmt::format("  {}\n", answer.rangeText());
     if (time.dollars)
         text += fmt::format("  {} at ${:.2f} an hour and chip ({}{})\n", formatDollars(*time.dollars),
             answer.price->dollarsPerHour, answer.price->date.empty() ? "" : answer.price->date + ", ", answer.price->source);

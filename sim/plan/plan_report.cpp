@@ -79,9 +79,8 @@ ReportAnswer timeAnswer(const PlanAnswer& answer)
     result.headline = formatDays(answer.time.days);
     result.tone = answer.meets ? ReportTone::Neutral : ReportTone::Warning;
     result.value = {fmt::format("{} tokens/s", formatCount(answer.time.tokensPerSecond)), answer.time.tokensPerSecond, "1/s"};
-    result.sentence = answer.rangeFrom.empty()
-        ? std::string("No published run of such machines says how far off that may be.")
-        : fmt::format("Between {} and {}: {}.", formatDays(answer.daysLow), formatDays(answer.daysHigh), answer.rangeFrom);
+    result.sentence = answer.rangeFrom.empty() ? std::string("No published run of such machines says how far off that may be.")
+                                               : fmt::format("By published runs {}.", answer.rangeText());
     result.opening.formula = "steps x step / goodput";
     result.opening.inputs
         = {{"step", formatSeconds(answer.time.stepSeconds), answer.plans.front().simulatedSeconds ? "simulated" : "estimated"},

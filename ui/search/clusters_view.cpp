@@ -452,9 +452,7 @@ void ClustersView::showDetails()
             lines << tr("%1: %2").arg(fromWords(sim::meshText(answer.plans.front().mesh)),
                 fromWords(answer.plans.front().why.empty() ? answer.plans.front().boundBy : answer.plans.front().why.front()));
             if (!answer.rangeFrom.empty())
-                lines << tr("Between %1 and %2: %3")
-                             .arg(fromWords(sim::formatDays(answer.daysLow)), fromWords(sim::formatDays(answer.daysHigh)),
-                                 fromWords(answer.rangeFrom));
+                lines << tr("By published runs %1").arg(fromWords(answer.rangeText()));
         }
         for (const std::string& why : answer.whyNone)
             lines << fromWords(why);

@@ -29,6 +29,8 @@ private Q_SLOTS:
     void timeAndMoney();
     void days_data();
     void days();
+    void range_data();
+    void range();
     void clustersAreCompared();
     void commandsThatDoNotFit();
 };
@@ -133,6 +135,29 @@ void TestPlanning::days()
     QFETCH(const double, seconds);
     QFETCH(const QString, said);
     QCOMPARE(QString::fromStdString(formatDays(seconds / 86'400.0)), said);
+}
+
+void TestPlanning::range_data()
+{
+    QTest::addColumn<double>("days");
+    QTest::addColumn<QString>("said");
+    QTest::newRow("within") << 15.0 << "between 14.0 days and 16.0 days: 8 of 10 runs";
+    QTest::newRow("at its end") << 14.0 << "between 14.0 days and 16.0 days: 8 of 10 runs";
+    QTest::newRow("below it") << 13.5 << "14.0 days to 16.0 days, as runs were slower than simulated: 8 of 10 runs";
+    QTest::newRow("above it") << 17.0 << "14.0 days to 16.0 days, as runs were quicker than simulated: 8 of 10 runs";
+}
+
+/// A range that leaves out the simulated time says so.
+void TestPlanning::range()
+{
+    QFETCH(const double, days);
+    QFETCH(const QString, said);
+    PlanAnswer answer;
+    answer.time.days = days;
+    answer.daysLow = 14.0;
+    answer.daysHigh = 16.0;
+    answer.rangeFrom = "8 of 10 runs";
+    QCOMPARE(QString::fromStdString(answer.rangeText()), said);
 }
 
 namespace {
