@@ -194,6 +194,8 @@ def control():
            "scan body function carry input and carry output must have equal types")
     raises("branches of other types", lambda: jax.jit(lambda x: lax.cond(x > 2, lambda y: y, lambda y: jnp.int32(1), x))(3.0), "TypeError",
            "cond branches must have equal output types")
+    raises("branches of other types of a number of Python", lambda: lax.cond(True, lambda y: y, lambda y: y.astype(jnp.int32), 3.0), "TypeError",
+           "cond branches must have equal output types")
     printed("print", lambda: jax.jit(lambda x: [jax.debug.print("x={x}", x=x), x][1])(3.0), "x=3.0\n")
     printed("print of Python's numbers", lambda: [print_(0.9) for print_ in (lambda x: jax.debug.print("{} {:.2f} {s}", x, x, s="words"), jax.jit(lambda _: jax.debug.print("{}", 0.9)))],
             "0.8999999761581421 0.90 words\n0.8999999761581421\n")
@@ -264,6 +266,8 @@ def placed_arguments():
     made = jax.jit(lambda tree, y: tree["a"] + y, in_shardings=({"a": split}, None))({"a": jnp.ones(8)}, 2.0)
     check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
     raises("a size that does not divide: specs and meshes as the page prints them", lambda: jax.device_put(jnp.ones(6), split), "IndivisibleError", f"Sharding {split!r} implies that")
+    raises("in_shardings of fewer arguments", lambda: jax.jit(add, in_shardings=(whole,))(jnp.ones(8), jnp.ones(8)), "ValueError",
+           "got a tuple or list of length 1 for an args tuple of length 2")
 
 
 def pieces_by_function():
@@ -734,7 +738,7 @@ def given_away():
     read = p * 2
     p.delete()
     compare("deleted before its readers ran", (read[1, 1], [mean for _, mean in later]), (14.0, [7.0, 8.0, 9.0]))
-    raises("a deleted array", lambda: p + 1, "RuntimeError", "Array has been deleted")
+    raises("a deleted array", lambda: p + 1, "RuntimeError", f"Array has been deleted with shape=float32[{','.join(map(str, p.shape))}].")
     for _ in range(2000):  # nothing looks at these; their chain is given back without recursion
         read = step(read, x)[0]
 

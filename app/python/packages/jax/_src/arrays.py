@@ -527,9 +527,9 @@ def as_one(op, operands, attributes, function):
 
 def run(program, operands, handles=None):
     handles = [operand._handle for operand in operands] if handles is None else handles
-    for handle in handles:
+    for operand, handle in zip(operands, handles):
         if handle.is_deleted:
-            raise RuntimeError("Array has been deleted.")
+            raise RuntimeError(f"Array has been deleted with shape={type_text(operand)}.")
     calls.append(program)
     results = [ConcreteArray(result) for result in program(handles)]
     if Mesh.has_explicit:

@@ -4,6 +4,8 @@ import copy
 import inspect
 import weakref
 
+import numpy as np
+
 from . import batching, dtypes, effects, explicit, jaxprs, ops, refs, trees
 from .arrays import Scope, Tracer, asarray, astype, call, type_text
 from .machine import machine
@@ -404,6 +406,13 @@ def _is_traced(x):
     return isinstance(x, Tracer) and x.scope.value_of(x) is None or getattr(x, "level", 0)
 
 
+def _as_arrays(operands):
+    """What branches are given: they are traced, so a number of Python is an array there."""
+    if machine.runs_python:
+        return operands
+    return trees.tree_map(lambda leaf: asarray(leaf) if isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray)) else leaf, operands)
+
+
 def _taken(name, at, functions, operands):
     """What the function at this place gives. The others are looked at only: all give the same types."""
     if machine.runs_python:
@@ -542,7 +551,7 @@ _NO_OPERAND = object()
 
 
 def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND, linear=None):
-    operands = operands if operand is _NO_OPERAND else (operand,)
+    operands = _as_arrays(operands if operand is _NO_OPERAND else (operand,))
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if isinstance(pred, (tuple, list)) or hasattr(pred, "shape") and pred.shape != ():
@@ -554,7 +563,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND, linear=None)
 
 def switch(index, branches, *operands, operand=_NO_OPERAND):
     """Of the results of all branches the one of `index`, which is clamped."""
-    operands = operands if operand is _NO_OPERAND else (operand,)
+    operands = _as_arrays(operands if operand is _NO_OPERAND else (operand,))
     if not branches:
         raise ValueError("Empty branch sequence")
     if not dtypes.is_integer(asarray(index).engine_dtype):

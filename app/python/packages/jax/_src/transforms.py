@@ -105,6 +105,23 @@ def placed(x, shardings, is_type=False):
     return tree_unflatten(form, made)
 
 
+def _form_leaves(name, prefix, form, tree, is_leaf):
+    """`prefix_leaves` of what an option says of arguments or results."""
+    try:
+        return prefix_leaves(prefix, form, tree, is_leaf=is_leaf)
+    except ValueError as error:
+        error.add_note(f"{name} has an entry for everything, or the form of what it is said of\n  fix: give one entry, or a tree of the form {form}")
+        raise
+
+
+def _check_length(shardings, count):
+    """Source of the text: jax-ml/jax, jax/_src/api_util.py (flatten_axis_resources)."""
+    if isinstance(shardings, (tuple, list)) and len(shardings) != count:
+        raise ValueError("jit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, jit in_shardings must either be a "
+                         "Sharding, a PartitionSpec, or a tuple of length equal to the number of positional arguments. But jit in_shardings is the wrong length: got "
+                         f"a tuple or list of length {len(shardings)} for an args tuple of length {count}.")
+
+
 # ---- jit
 
 def _name_of(function):
@@ -251,8 +268,10 @@ class Jitted:
                                   else "pass arrays, or make the argument static with static_argnums"))
                 raise found from error
         if self._in is not None:
+            if not _is_target(self._in):
+                _check_length(self._in, len(form.children[0].children))
             targets = ([self._in] * len(arrays) if _is_target(self._in)
-                       else prefix_leaves((self._in, {} if not keywords else None), form, None, is_leaf=_is_target))
+                       else _form_leaves("in_shardings", (self._in, {} if not keywords else None), form, None, _is_target))
             for at, target in enumerate(targets):
                 placement = as_placement(target, arrays[at].shape, "pjit arguments")
                 if placement is not None:
@@ -385,7 +404,7 @@ class Jitted:
             scope.keys = refs.keys(scope)
             places, scope.targets = [None] * len(outs), []
             if self._out is not None:
-                scope.targets = prefix_leaves(self._out, out_form, made, is_leaf=_is_target)
+                scope.targets = _form_leaves("out_shardings", self._out, out_form, made, _is_target)
                 places = _placements(self._out, out_form, made, outs, "pjit outputs")
             else:
                 scope.targets = [out.asked if _memory_of(out.asked) else None for out in outs]
@@ -1161,8 +1180,8 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
         arrays = [asarray(leaf) for leaf in leaves]
         is_spec = lambda x: isinstance(x, PartitionSpec)
         specs = [_own_spec(array, at) for array in arrays] if in_specs is None else [
-            PartitionSpec() if spec is None else spec for spec in prefix_leaves(in_specs if isinstance(in_specs, tuple) and not is_spec(in_specs) else (in_specs,) * len(args)
-                               if is_spec(in_specs) else in_specs, form, args, is_leaf=is_spec)]
+            PartitionSpec() if spec is None else spec
+            for spec in _form_leaves("in_specs", (in_specs,) * len(args) if is_spec(in_specs) else in_specs, form, args, is_spec)]
         if any(array.level for array in arrays):
             return _shard_map_of_examples(f, at, arrays, specs, form, out_specs, is_checked)
         if not Scope._stack and any(is_spec(spec) and spec.is_partial for spec in [*specs, *tree_flatten(out_specs, is_spec)[0]]):
@@ -1196,7 +1215,7 @@ def shard_map(f=None, mesh=None, in_specs=None, out_specs=None, check_rep=True, 
             outs, out_form = tree_flatten(made)
             outs = [asarray(out) for out in outs]
             out_list = [PartitionSpec() if spec is None else spec
-                        for spec in prefix_leaves(out_specs() if callable(out_specs) else out_specs, out_form, made, is_leaf=is_spec)]
+                        for spec in _form_leaves("out_specs", out_specs() if callable(out_specs) else out_specs, out_form, made, is_spec)]
             if is_checked:
                 _check_replicated(f, at, outs, out_list, made)
             asked = [NamedSharding(at, spec) for spec in out_list]
