@@ -192,6 +192,8 @@ def control():
     compare("cond and switch", (jax.jit(lambda x: lax.cond(x > 2, lambda y: y + 1, lambda y: y - 1, x))(3.0), lax.switch(5, [lambda: 1, lambda: 2])), (4.0, 2))
     raises("carry of another type", lambda: lax.scan(lambda c, x: (c.astype(jnp.int32), x), jnp.float32(0), jnp.arange(3.0)), "TypeError",
            "scan body function carry input and carry output must have equal types")
+    raises("a scan of nothing without a length", lambda: lax.scan(lambda c, _: (c, None), 0, None), "ValueError",
+           "scan got no values to scan over and `length` not provided.")
     raises("branches of other types", lambda: jax.jit(lambda x: lax.cond(x > 2, lambda y: y, lambda y: jnp.int32(1), x))(3.0), "TypeError",
            "cond branches must have equal output types")
     raises("branches of other types of a number of Python", lambda: lax.cond(True, lambda y: y, lambda y: y.astype(jnp.int32), 3.0), "TypeError",
@@ -529,6 +531,9 @@ def options():
             (jax.scipy.linalg.solve_triangular, (jnp.eye(3), x), "upper"), (jax.ShapeDtypeStruct, ((2,), jnp.float32), "shardings"), (nnx.vmap, (jnp.sum,), "axis"),
             (optax.sgd, (0.1,), "weight_decay"), (optax.adam, (0.1,), "beta1"), (optax.adamw, (0.1,), "decay")]:
         raises(f"misspelt: {misspelt}", lambda: function(*given, **{misspelt: 1}), "TypeError", f"got an unexpected keyword argument '{misspelt}'")
+    step = optax.adamw(1e-3)
+    raises("decay without parameters", lambda: step.update({"a": jnp.ones(2)}, step.init({"a": jnp.ones(2)})), "ValueError",
+           "requires the current value of parameters")
     compare("rank by either name", [jnp.linalg.matrix_rank(jnp.diag(jnp.array([1.0, 0.1])), **{name: 0.5}) for name in ("rtol", "tol")], [1, 1])
     try:
         P("x", unreduced={"y"})

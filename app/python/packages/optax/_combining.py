@@ -36,6 +36,20 @@ def _stateless(change):
     return GradientTransformation(lambda params: EmptyState(), lambda updates, state, params=None, **_: (change(updates, params), state))
 
 
+def needs(params):
+    """Raises where `update` is called without parameters. Source of the text: google-deepmind/optax, optax/_src/base.py."""
+    if params is None:
+        raise ValueError("You are using a transformation that requires the current value of parameters, but you are not passing `params` when calling `update`.")
+
+
+def _of_params(change):
+    """A stateless one that needs the parameters."""
+    def checked(updates, params):
+        needs(params)
+        return change(updates, params)
+    return _stateless(checked)
+
+
 stateless = _stateless
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax, tree
 
-from ._combining import EmptyState, GradientTransformation, GradientTransformationExtraArgs, MaskedNode, _stateless, called, chain, identity, partition
+from ._combining import EmptyState, GradientTransformation, GradientTransformationExtraArgs, MaskedNode, _stateless, called, chain, identity, needs, partition
 from .schedules import warmup_constant_schedule
 from .transforms import ScaleByAdamState, add_decayed_weights, scale_by_adam, scale_by_learning_rate, scale_by_rms, trace
 from .tree_utils import tree_bias_correction, tree_cast, tree_norm, tree_sum, tree_update_moment, tree_vdot, tree_zeros_like
@@ -155,8 +155,7 @@ def prodigy(learning_rate=1.0, betas=(0.9, 0.999), beta3=None, eps=1e-8, estim_l
         return ProdigyState(zeros, zeros, zeros, params, jnp.array(estim_lr0), jnp.array(0.0), jnp.zeros([], jnp.int32))
 
     def update(updates, state, params=None, **_):
-        if params is None:
-            raise ValueError("You are using a transformation that requires the current value of parameters, but you are not passing `params` when calling `update`.")
+        needs(params)
         count, estimate = state.count + 1, state.estim_lr
         rate = learning_rate(state.count) if callable(learning_rate) else learning_rate
         rate = estimate * rate * ((1 - b2 ** count) ** 0.5 / (1 - b1 ** count))

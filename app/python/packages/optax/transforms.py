@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import tree
 
-from ._combining import (EmptyState, GradientTransformation, GradientTransformationExtraArgs, _stateless, apply_if_finite, called, chain, flatten, freeze, identity,
-                         masked, named_chain, partition, selective_transform, set_to_zero, stateless, with_extra_args_support)
+from ._combining import (EmptyState, GradientTransformation, GradientTransformationExtraArgs, _of_params, _stateless, apply_if_finite, called, chain, flatten, freeze, identity,
+                         masked, named_chain, needs, partition, selective_transform, set_to_zero, stateless, with_extra_args_support)
 from .tree_utils import tree_bias_correction, tree_norm, tree_update_moment, tree_zeros_like
 from jax._src.options import refuse as _refuse
 
@@ -269,8 +269,7 @@ def scale_by_factored_rms(factored=True, decay_rate=0.8, step_offset=0, min_dim_
         return FactoredState(jnp.zeros([], jnp.int32), start("row"), start("column"), start("whole"))
 
     def update(updates, state, params=None):
-        if params is None:
-            raise ValueError("You are using a transformation that requires the current value of parameters, but you are not passing `params` when calling `update`.")
+        needs(params)
         decay = decay_rate_fn((state.count - step_offset).astype(jnp.float32), decay_rate)
         mixed = lambda old, new: (decay * old + (1.0 - decay) * new).astype(old.dtype)
 
@@ -365,22 +364,22 @@ def scale_by_trust_ratio(min_norm=0.0, trust_coefficient=1.0, eps=0.0):
             ratio = trust_coefficient * own / (of + eps)
             return u * jnp.where(jnp.logical_or(own == 0.0, of == 0.0), 1.0, ratio)
         return tree.map(one, updates, params)
-    return _stateless(change)
+    return _of_params(change)
 
 
 def scale_by_param_block_norm(min_scale=1e-3):
-    return _stateless(lambda updates, params: tree.map(lambda u, p: u * _safe_norm(p, min_scale), updates, params))
+    return _of_params(lambda updates, params: tree.map(lambda u, p: u * _safe_norm(p, min_scale), updates, params))
 
 
 def scale_by_param_block_rms(min_scale=1e-3):
-    return _stateless(lambda updates, params: tree.map(lambda u, p: u * jnp.maximum(jnp.sqrt(jnp.mean(p * p)), min_scale), updates, params))
+    return _of_params(lambda updates, params: tree.map(lambda u, p: u * jnp.maximum(jnp.sqrt(jnp.mean(p * p)), min_scale), updates, params))
 
 
 def add_decayed_weights(weight_decay=0.0, mask=None):
     def change(updates, params):
         kept = tree.map(lambda p: True, params) if mask is None else mask(params) if callable(mask) else mask
         return tree.map(lambda g, p, keep: g + weight_decay * p if keep else g, updates, params, kept)
-    return _stateless(change)
+    return _of_params(change)
 
 
 def add_noise(eta, gamma, key=None, seed=None):

@@ -150,6 +150,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, _split_trans
     if batching.Level.stack:
         return _scan_of_examples(f, init, leaves, form, length, reverse)
     _check_scanned(xs, leaves)
+    if not leaves and length is None:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
     count = int(length) if not leaves else leaves[0].shape[0]
     if leaves and length is not None and int(length) != count:
         raise ValueError(f"scan got `length` argument of {int(length)} which disagrees with leading axis sizes {[leaf.shape[0] for leaf in leaves]}.")
