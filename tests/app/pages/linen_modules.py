@@ -420,6 +420,7 @@ def errors():
         "a name twice": (lambda: Same().init(key(), x), "NameInUseError"),
         "nothing may change": (lambda: Changes().apply(good, x), "ModifyScopeVariableError"),
         "frozen": (lambda: Sets().apply({}, x), "SetAttributeFrozenModuleError"),
+        "frozen before it is called": (lambda: setattr(nn.Dense(3), "features", 4), "SetAttributeFrozenModuleError"),
         "not bound": (lambda: nn.Dense(3)(x), "CallCompactUnboundModuleError"),
         "nothing said of training": (lambda: nn.BatchNorm().init(key(), x), "ValueError"),
         "no attribute": (lambda: Encoder(3).inner, "AttributeError"),

@@ -23,7 +23,7 @@ class _State:
     """What a module knows of its own call."""
 
     def __init__(self):
-        self.in_setup = self.in_compact = self.is_set_up = False
+        self.is_made = self.in_setup = self.in_compact = self.is_set_up = False
         self.numbers = {}  # class name -> how many modules without a name of their own
         self.fixed = {}  # the names that fields and `setup` took
 
@@ -120,6 +120,11 @@ class Module:
 
     def __post_init__(self):
         object.__setattr__(self, "_state", _State())
+        self._attach()
+        self._state.is_made = True
+
+    def _attach(self):
+        """Makes it a submodule of the module whose method makes it."""
         if self.parent is _UNSAID:
             object.__setattr__(self, "parent", _calls[-1])
         if self.parent is None:
@@ -217,7 +222,7 @@ class Module:
 
     def __setattr__(self, name, value):
         state = self.__dict__.get("_state")
-        if state is None or self.scope is None and not state.in_setup:
+        if state is None or not state.in_setup and (not state.is_made or name.startswith("__")):
             object.__setattr__(self, name, value)
         elif not state.in_setup:
             raise errors.SetAttributeFrozenModuleError(f"Can't set {name}={value} for Module of type {type(self)}: Module instance is frozen outside of setup method.")
