@@ -237,7 +237,7 @@ void defineLayouts(py::module_& module)
     module.def(
         "jax_verdict",
         [](const std::string& spec, const Mesh* mesh, const std::optional<Shape>& shape, const std::string& place,
-            const std::string& argument, bool meshInUse) -> py::object {
+            const std::string& argument) -> py::object {
             PeerRequest request{spec};
             if (mesh != nullptr)
                 request.mesh = *mesh;
@@ -247,12 +247,11 @@ void defineLayouts(py::module_& module)
                 : place == "type"         ? PeerPlace::Type
                                           : PeerPlace::Array;
             request.argument = argument;
-            request.meshInUse = meshInUse;
             const PeerVerdict verdict = jaxVerdict(request);
             return verdict ? py::object(py::make_tuple(verdict->exception, verdict->messages.front())) : py::none();
         },
         py::arg("spec"), py::arg("mesh"), py::arg("shape") = py::none(), py::arg("place") = "array",
-        py::arg("argument") = "NamedSharding", py::arg("mesh_in_use") = true);
+        py::arg("argument") = "NamedSharding");
 }
 
 void defineArrays(py::module_& module)

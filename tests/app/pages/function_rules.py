@@ -268,6 +268,10 @@ def placed_arguments():
     made = jax.jit(lambda tree, y: tree["a"] + y, in_shardings=({"a": split}, None))({"a": jnp.ones(8)}, 2.0)
     check("in_shardings of a tree", made.sharding.is_equivalent_to(split, 1), made.sharding)
     raises("a size that does not divide: specs and meshes as the page prints them", lambda: jax.device_put(jnp.ones(6), split), "IndivisibleError", f"Sharding {split!r} implies that")
+    for option in ("in_shardings", "out_shardings"):
+        raises(f"{option} without a mesh", lambda: jax.jit(lambda x: x, **{option: P("x")})(jnp.ones(8)), "RuntimeError",
+               f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {option}.")
+    raises("reshard without a mesh", lambda: jax.sharding.reshard(jnp.ones(8), P("x")), "ValueError", "Using PartitionSpec when you are not under a mesh context")
     raises("in_shardings of fewer arguments", lambda: jax.jit(add, in_shardings=(whole,))(jnp.ones(8), jnp.ones(8)), "ValueError",
            "got a tuple or list of length 1 for an args tuple of length 2")
 

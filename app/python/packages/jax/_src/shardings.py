@@ -535,6 +535,19 @@ def check_type(sharding, shape):
         raise_verdict(core.jax_verdict(sharding.spec.text, sharding.mesh.core, list(shape), place="type"))
 
 
+def _no_mesh(spec, argument):
+    """What a spec without a mesh raises. Source of the texts: jax-ml/jax, jax/_src/pjit.py (_create_sharding_for_array) and jax/_src/sharding_impls.py
+    (canonicalize_sharding)."""
+    function, option = {"pjit arguments": ("jit", "in_shardings"), "pjit outputs": ("jit", "out_shardings"),
+                        "with_sharding_constraint arguments": ("with_sharding_constraint", "shardings")}.get(argument, (None, None))
+    error = ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance or enter into a mesh context "
+                       f"via `jax.set_mesh`. Got {spec}") if function is None else RuntimeError(
+        f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {option}. You can define a context mesh via `jax.set_mesh(mesh)`. "
+        f"Alternatively, provide `Sharding`s to {option} and then the mesh context manager is not required.")
+    error.add_note(f"a PartitionSpec names axes of a mesh, and no mesh\n  fix: write NamedSharding(mesh, {spec.text})")
+    return error
+
+
 def as_placement(target, shape, argument="NamedSharding"):
     """The placement that a user means by a sharding, a device or a bare spec. Nothing: the user asks for none."""
     if target is None:
@@ -543,10 +556,10 @@ def as_placement(target, shape, argument="NamedSharding"):
         return target.placement(shape)
     if isinstance(target, PartitionSpec):
         mesh = current_mesh()
-        if mesh is not None:
-            _check_partial(mesh, target)
-        raise_verdict(core.jax_verdict(target.text, mesh and mesh.core, list(shape), argument=argument, mesh_in_use=mesh is not None),
-                      lambda: named_placement(mesh, target, shape))
+        if mesh is None:
+            raise _no_mesh(target, argument)
+        _check_partial(mesh, target)
+        raise_verdict(core.jax_verdict(target.text, mesh.core, list(shape), argument=argument), lambda: named_placement(mesh, target, shape))
         return named_placement(mesh, target, shape)
     if hasattr(target, "device_kind"):
         return core.single(target.id, len(shape))

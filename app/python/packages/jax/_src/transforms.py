@@ -87,7 +87,7 @@ def placed(x, shardings, is_type=False):
     made = []
     for leaf, target in zip(leaves, targets):
         leaf = asarray(leaf)
-        placement = as_placement(target, leaf.shape, "with_sharding_constraint arguments")
+        placement = as_placement(target, leaf.shape, "reshard" if is_type else "with_sharding_constraint arguments")
         if leaf.level and isinstance(target, (PartitionSpec, NamedSharding)):  # the dimension of examples stays whole
             spec = target if isinstance(target, PartitionSpec) else target.spec
             spec = spec.update((None, *spec))
