@@ -791,10 +791,21 @@ std::span<const MessageKind> layoutMessageKinds()
             explainAmbiguous, 300, 220,
             "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands allow more than "
             "one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks."},
-        {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia"}, nullptr, 0, 0,
-            "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.",
+        {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia", "notunderameshcontext"}, nullptr,
+            0, 0, "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.",
             {{"Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n"},
                 {"Or give the mesh with the spec:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"}}},
+        {"nested-tuple", "JAX", "a tuple in a tuple of a spec", {"atupleinsidepartitionspeccannotcontain"}, nullptr, 0, 0,
+            "An entry of a PartitionSpec is an axis, or a tuple of axes that split one dimension together. Tuples in it mean "
+            "nothing.",
+            {{"Write the axes of a dimension side by side:", "P(('data', 'model'), None)\n"}}},
+        {"permuted-axes", "JAX", "ppermute over axes in another order than the mesh's",
+            {"makesurethattheaxis_namepassedtojax.lax.ppermute"}, nullptr, 0, 0,
+            "ppermute numbers the devices along several axes in the mesh's order. With the axes in another order the pairs mean "
+            "other devices "
+            "than they seem to.",
+            {{"Name the axes in the mesh's order, and number the pairs by it:",
+                "x = jax.lax.ppermute(x, ('x', 'y'), [(0, 1), (1, 2), (2, 3), (3, 0)])\n"}}},
         {"donation-not-usable", "JAX", "donated memory was not reused", {"somedonatedbufferswerenotusable"}, explainDonation, 0,
             0,
             "You allowed the memory of an argument to be reused for a result (donate_argnums), but no result has the same shape, "

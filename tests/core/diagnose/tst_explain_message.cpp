@@ -301,6 +301,16 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "sharding={devices=[4,2]<=[8]}, input_shape=f32[16]"},
     {"no mesh", "no-mesh",
         "RuntimeError: with_sharding_constraint requires a non-empty mesh in context if you are passing `PartitionSpec`s"},
+    {"no mesh, for reshard", "no-mesh",
+        "ValueError: Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding "
+        "instance or "
+        "enter into a mesh context via `jax.set_mesh`. Got PartitionSpec('x',)"},
+    {"tuple in a tuple", "nested-tuple",
+        "ValueError: A tuple inside PartitionSpec cannot contain a nested tuple. Got partitions: ('x', ('y', ('z',)))"},
+    {"ppermute over axes in another order", "permuted-axes",
+        "RuntimeError: Make sure that the axis_name passed to jax.lax.ppermute is in the same order as the axis_names of the "
+        "mesh. Got "
+        "('y', 'x')"},
     {"donation", "donation-not-usable",
         "UserWarning: Some donated buffers were not usable: float32[2,2,8,4]. See an explanation at"},
     {"MaxText", "unsharded-parameters", "AssertionError: Unsharded parameter percentage (12.30%) exceeds tolerance (2.00%)."},
