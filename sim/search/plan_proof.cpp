@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kMostFloors = 8; ///< for a bound that nobody asked to be close
 constexpr double kOtherWaits
     = 0.9; ///< of what is waited for in another program than the step's: there collectives may begin a little earlier or later
+/// Of what loops over layers of experts take, in a pipeline: its pieces of a layer or two are no loops, compute and copy less (by a third was seen).
+constexpr double kOfExpertsInPieces = 0.5;
 constexpr double kRounded = 1.0 - 1e-6; ///< of a pass that is the step's own
 constexpr std::size_t kMostVisited = 20'000; ///< candidates for one round
 constexpr std::size_t kProofRound = 16; ///< simulations: what is looked at does not depend on threads
@@ -281,7 +283,12 @@ void Proof::take(const Work& work)
             least.seconds = std::max(least.seconds, share * seconds);
             least.updateSeconds = std::max(least.updateSeconds, floor.updateSeconds);
         }
-        m_bounds[i] = std::max(m_bounds[i], leastSeconds(c, least, batch, layers));
+        MicrobatchFloor counted = least;
+        if (c.pp > 1 && m_space.work().model.experts > 0) {
+            counted.seconds *= kOfExpertsInPieces;
+            counted.passSeconds *= kOfExpertsInPieces;
+        }
+        m_bounds[i] = std::max(m_bounds[i], leastSeconds(c, counted, batch, layers));
         if (!floor.fits && c.pp == 1 && isRepeated(c) && piecesOf(c) == pieces)
             m_bounds[i] = kInfinite;
     }
